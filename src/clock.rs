@@ -1,0 +1,55 @@
+//! The only place that asks for the time or draws randomness. Everything else is handed both, so that tests own them.
+//!
+//! Deliberately absent: the wall clock. Leadership counts in boot time; business time is the store's.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use uuid::Uuid;
+
+use crate::domain::Moment;
+
+fn moment(time: Timespec) -> Moment {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Moment::after_boot(Duration::new(seconds, nanos))
+}
+
+/// `CLOCK_BOOTTIME`: counts through a suspend, is not stepped with the wall clock.
+#[must_use]
+pub fn boottime() -> Moment {
+    moment(clock_gettime(ClockId::Boottime))
+}
+
+/// `CLOCK_MONOTONIC`: stands still through a suspend. Only compared with [`boottime`], to find out that the machine slept.
+#[must_use]
+pub fn monotonic() -> Moment {
+    moment(clock_gettime(ClockId::Monotonic))
+}
+
+/// A random identity.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one place that draws randomness")]
+pub fn random_id() -> Uuid {
+    Uuid::new_v4()
+}
+
+/// A random 64-bit number, for jitter.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one place that draws randomness")]
+pub fn random_u64() -> u64 {
+    fastrand::u64(..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boot_time_goes_on() {
+        let first = boottime();
+        assert!(boottime() >= first && first > Moment::BOOT);
+        assert!(monotonic() > Moment::BOOT);
+        assert_ne!(random_id(), random_id());
+    }
+}

@@ -1,0 +1,28 @@
+//! bursar: a settlement job runner. N identical replicas elect a leader; only the leader runs the schedule; each tick
+//! becomes a durable run of settlement units; every effect is fenced by the leader's term in the store.
+//!
+//! Invariants, and where they are held:
+//! - The lease is for liveness, the fence for safety: no argument for correctness rests on a clock or on "I am the leader"
+//!   ([`leadership`], [`store`]).
+//! - Every transaction of a tenure enters through the fence first ([`store`]).
+//! - Decisions are pure, shells are thin ([`leadership`]'s machine, [`schedule`], [`domain::netting`]).
+//! - After demotion nothing of a tenure goes on ([`tenure`]).
+//!
+//! Read in this order: [`domain`], [`leadership`], [`store`], [`schedule`], [`tenure`], [`settlement`], then [`app`].
+
+pub mod app;
+#[cfg(feature = "chaos")]
+pub mod chaos;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod domain;
+pub mod ingest;
+pub mod leadership;
+pub mod lifecycle;
+pub mod schedule;
+pub mod settlement;
+pub mod store;
+pub mod telemetry;
+pub mod tenure;
+pub mod web;

@@ -1,0 +1,3 @@
+//! The binary: arguments, telemetry, one command, exit code.
+
+fn main() {}
