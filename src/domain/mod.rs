@@ -5,6 +5,7 @@
 
 pub mod entry;
 pub mod instruction;
+pub mod job;
 pub mod moment;
 pub mod money;
 pub mod names;
