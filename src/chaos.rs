@@ -1,1 +1,153 @@
-//! Placeholder.
+//! The test build's failpoints: named places in the protocol where a test pauses, stops, fails or kills the process.
+//!
+//! A point costs nothing in a release build: the [`point!`](crate::point) macro expands to nothing there, and this module is not compiled.
+//! Points are set by the environment variable `BURSAR_CHAOS` at the start, as `name=action[@n]`, separated by `;`. The
+//! action is taken at the `n`th hit only (default: every hit). Actions:
+//!
+//! | action | does |
+//! |---|---|
+//! | `pause` | writes `DIR/NAME.hit` and waits until `DIR/NAME.go` exists (`DIR` is `BURSAR_CHAOS_DIR`) |
+//! | `stop` | writes `DIR/NAME.hit`, then stops the whole process with SIGSTOP |
+//! | `crash` | ends the process at once with SIGKILL |
+//! | `error` | makes the operation fail |
+//! | `sleep:MS` | waits |
+//!
+//! Mutants (deliberate defects) are switched on by name in `BURSAR_MUTANTS`, separated by `,`.
+//!
+//! Invariant: without these variables the test build behaves as a release build does.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, kill_process};
+
+/// What a point does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Action {
+    Pause,
+    Stop,
+    Crash,
+    Error,
+    Sleep(Duration),
+}
+
+#[derive(Debug)]
+struct Point {
+    action: Action,
+    at: Option<u64>,
+    hits: AtomicU64,
+}
+
+/// The error of a point set to `error`.
+#[derive(Debug, thiserror::Error)]
+#[error("failpoint {0}")]
+pub struct Failed(pub &'static str);
+
+fn parse(text: &str) -> HashMap<String, Point> {
+    let mut points = HashMap::new();
+    for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        let (name, rest) = part.split_once('=').unwrap_or_else(|| panic!("BURSAR_CHAOS: no '=' in {part:?}"));
+        let (action, at) = match rest.split_once('@') {
+            Some((action, at)) => (action, Some(at.parse().unwrap_or_else(|_| panic!("BURSAR_CHAOS: {part:?}")))),
+            None => (rest, None),
+        };
+        let action = match action.split_once(':') {
+            None if action == "pause" => Action::Pause,
+            None if action == "stop" => Action::Stop,
+            None if action == "crash" => Action::Crash,
+            None if action == "error" => Action::Error,
+            Some(("sleep", ms)) => {
+                Action::Sleep(Duration::from_millis(ms.parse().unwrap_or_else(|_| panic!("BURSAR_CHAOS: {part:?}"))))
+            }
+            None | Some(_) => panic!("BURSAR_CHAOS: unknown action in {part:?}"),
+        };
+        points.insert(name.to_owned(), Point { action, at, hits: AtomicU64::new(0) });
+    }
+    points
+}
+
+fn points() -> &'static HashMap<String, Point> {
+    static POINTS: OnceLock<HashMap<String, Point>> = OnceLock::new();
+    POINTS.get_or_init(|| parse(&std::env::var("BURSAR_CHAOS").unwrap_or_default()))
+}
+
+fn marker(name: &str, suffix: &str) -> PathBuf {
+    let dir = std::env::var_os("BURSAR_CHAOS_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    dir.join(format!("{name}.{suffix}"))
+}
+
+/// Whether a mutant is switched on.
+#[must_use]
+pub fn mutant(name: &str) -> bool {
+    static MUTANTS: OnceLock<Vec<String>> = OnceLock::new();
+    MUTANTS
+        .get_or_init(|| {
+            let names = std::env::var("BURSAR_MUTANTS").unwrap_or_default();
+            names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+        })
+        .iter()
+        .any(|on| on == name)
+}
+
+/// Passes a point.
+///
+/// # Errors
+/// [`Failed`] where it is set to `error`.
+pub async fn pass(name: &'static str) -> Result<(), Failed> {
+    let Some(point) = points().get(name) else { return Ok(()) };
+    let hit = point.hits.fetch_add(1, Ordering::Relaxed) + 1;
+    if point.at.is_some_and(|at| at != hit) {
+        return Ok(());
+    }
+    tracing::warn!(point = name, hit, action = ?point.action, "failpoint");
+    match &point.action {
+        Action::Error => return Err(Failed(name)),
+        Action::Sleep(time) => tokio::time::sleep(*time).await,
+        Action::Crash => {
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+        Action::Stop => {
+            let _ = std::fs::write(marker(name, "hit"), hit.to_string());
+            let _ = kill_process(getpid(), Signal::STOP);
+        }
+        Action::Pause => {
+            let _ = std::fs::write(marker(name, "hit"), hit.to_string());
+            while !marker(name, "go").exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A named place in the protocol: `point!("name")` waits, `point!("name", error => expression)` returns the error of the
+/// expression where the point is set to fail. Expands to nothing without the feature `chaos`.
+#[macro_export]
+macro_rules! point {
+    ($name:literal) => {
+        #[cfg(feature = "chaos")]
+        let _ = $crate::chaos::pass($name).await;
+    };
+    ($name:literal, $failed:ident => $error:expr) => {
+        #[cfg(feature = "chaos")]
+        if let Err($failed) = $crate::chaos::pass($name).await {
+            return Err($error);
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_read_from_text() {
+        let points = parse("a=pause; b=crash@3;c=sleep:20");
+        assert_eq!(points["a"].action, Action::Pause);
+        assert_eq!((points["b"].action.clone(), points["b"].at), (Action::Crash, Some(3)));
+        assert_eq!(points["c"].action, Action::Sleep(Duration::from_millis(20)));
+    }
+}

@@ -321,7 +321,7 @@ mod tests {
             let retry = RetryDefinition {
                 max_attempts: 8,
                 backoff_min: Duration::from_secs(2),
-                backoff_max: Duration::from_secs(300),
+                backoff_max: Duration::from_mins(5),
             };
             let wait = retry.backoff(attempts, random);
             prop_assert!(wait > Duration::ZERO && wait <= retry.backoff_max);

@@ -1,0 +1,122 @@
+//! What can go wrong with a store, by what the caller does about it.
+
+use std::time::Duration;
+
+/// A fault of the store or of the way to it; never a verdict on a unit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// No connection, or it was lost before COMMIT was sent: nothing was done.
+    #[error("{operation}: the store cannot be reached: {detail}")]
+    Unreachable {
+        /// What was tried.
+        operation: &'static str,
+        /// The driver's words.
+        detail: String,
+    },
+    /// The database ended the transaction for a reason of its own (40001, 40P01, 55P03, 25P03, 57P0x): nothing was done,
+    /// the whole batch may be tried again, and it is no attempt.
+    #[error("{operation}: the database asks to try again ({code}): {detail}")]
+    TryAgain {
+        /// What was tried.
+        operation: &'static str,
+        /// SQLSTATE.
+        code: String,
+        /// The database's words.
+        detail: String,
+    },
+    /// Our own statement time-out (57014): nothing was done; the batch counts as failed.
+    #[error("{operation}: the statement took longer than its time-out: {detail}")]
+    StatementTimeout {
+        /// What was tried.
+        operation: &'static str,
+        /// The database's words.
+        detail: String,
+    },
+    /// No connection or answer within the bound.
+    #[error("{operation}: no answer within {within:?}")]
+    TimedOut {
+        /// What was tried.
+        operation: &'static str,
+        /// The bound.
+        within: Duration,
+    },
+    /// COMMIT was sent and not answered, answered with a warning, or something was cancelled meanwhile: it may have
+    /// happened.
+    #[error("{operation}: the outcome of the commit is unknown: {detail}")]
+    Unknown {
+        /// What was tried.
+        operation: &'static str,
+        /// What is known.
+        detail: String,
+    },
+    /// A standby, or `default_transaction_read_only`.
+    #[error("{operation}: the database is read-only: {detail}")]
+    ReadOnly {
+        /// What was tried.
+        operation: &'static str,
+        /// What was found.
+        detail: String,
+    },
+    /// The schema is not the one of this release.
+    #[error(
+        "the database has schema {found}, this release needs {expected}: run `bursar migrate` with the newer release"
+    )]
+    Schema {
+        /// What was found; 0 where there is none.
+        found: i64,
+        /// What is needed.
+        expected: i64,
+    },
+    /// The store forgot what it had acknowledged: another system, another timeline, or an earlier position.
+    #[error("the database is not the one it was: {detail}")]
+    Forgot {
+        /// What differs.
+        detail: String,
+    },
+    /// The way to the database or its settings break a guarantee (a pooler in transaction mode, a missing privilege).
+    #[error("the database cannot be used: {detail}")]
+    Unfit {
+        /// What was found, what is expected, what to do.
+        detail: String,
+    },
+    /// The tenure's connections were ended.
+    #[error("{operation}: the tenure has ended")]
+    Ended {
+        /// What was tried.
+        operation: &'static str,
+    },
+    /// A statement failed in a way that no retry mends.
+    #[error("{operation}: {detail}")]
+    Broken {
+        /// What was tried.
+        operation: &'static str,
+        /// SQLSTATE and the database's words.
+        detail: String,
+    },
+}
+
+impl StoreError {
+    /// Whether trying the same again may succeed without anybody doing anything.
+    #[must_use]
+    pub const fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::TryAgain { .. } | Self::TimedOut { .. } | Self::Unknown { .. } => true,
+            Self::StatementTimeout { .. }
+            | Self::ReadOnly { .. }
+            | Self::Schema { .. }
+            | Self::Forgot { .. }
+            | Self::Unfit { .. }
+            | Self::Ended { .. }
+            | Self::Broken { .. } => false,
+        }
+    }
+}
+
+/// Why a batch was rolled back as a verdict on its units: it is halved until the unit at fault stands alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchError {
+    /// For a person; kept with the unit. No amounts, no merchant ids.
+    pub message: String,
+    /// Whether another attempt may succeed. Where not, the unit is set aside at once.
+    pub permanent: bool,
+}

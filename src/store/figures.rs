@@ -1,0 +1,25 @@
+//! Figures that only the store knows, for metrics. Read by the leader every few seconds.
+
+use crate::domain::JobName;
+use crate::domain::instruction::InstructionState;
+use crate::domain::run::RunState;
+use crate::domain::unit::UnitState;
+
+/// A snapshot of counts for one election.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Open runs by job and state.
+    pub runs: Vec<(JobName, RunState, u64)>,
+    /// Units of open runs by job and state.
+    pub units: Vec<(JobName, UnitState, u64)>,
+    /// Instructions by state, final ones left out.
+    pub payouts: Vec<(InstructionState, u64)>,
+    /// Runs past their deadline.
+    pub runs_overdue: u64,
+    /// Age of the oldest pending unit, seconds; 0 where there is none.
+    pub oldest_pending_seconds: u64,
+    /// Fencing rejects on record.
+    pub fencing_rejects: u64,
+    /// Whether the election is halted.
+    pub halted: bool,
+}

@@ -1,0 +1,244 @@
+//! The unfenced half of the port: health, the fence itself, operators' acts, and reading.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{
+    AuditReport, HistoryView, ImportOutcome, ImportRecord, ImportView, Lineage, NewImport, RequestKind, RequestState,
+    RevertOutcome, RunFilter, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore, UnitFilter,
+    UnitView,
+};
+use crate::domain::{Claim, ElectionName, TenureId, Term};
+
+/// Whose claim is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FenceHolder {
+    /// The highest term accepted.
+    pub term: Term,
+    /// The tenure that it was accepted from.
+    pub tenure_id: TenureId,
+}
+
+/// Why and since when an election is halted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Halt {
+    /// The reason given.
+    pub reason: String,
+    /// By the store's clock.
+    pub since: DateTime<Utc>,
+    /// Who: an operator, or `bursar` where the store was found to have forgotten.
+    pub by: String,
+}
+
+/// The fence of one election. Term 0 where it was only halted before anybody led.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fence {
+    /// Whose claim is in force.
+    pub holder: FenceHolder,
+    /// Set while halted.
+    pub halt: Option<Halt>,
+}
+
+/// How advancing the fence went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AdvanceOutcome {
+    /// The claim is in force (also where an earlier try had already done it).
+    Accepted {
+        /// Set while halted: recover, then wait for the resume.
+        halt: Option<Halt>,
+    },
+    /// A claim at or above this term is in force: this leader lost.
+    Lost(FenceHolder),
+}
+
+/// What a health check finds. Everything that keeps a replica from leading is an error of the check instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// The store's time.
+    pub now: DateTime<Utc>,
+    /// Where it stands.
+    pub lineage: Lineage,
+}
+
+/// Which coordinator a deployment's terms come from; a replica with another one refuses to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoordinatorBinding {
+    /// `etcd` or `database`.
+    pub kind: String,
+    /// The key prefix; empty for `database`.
+    pub prefix: String,
+}
+
+/// How binding to a coordinator went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BindOutcome {
+    /// Bound, now or before.
+    Bound {
+        /// The deployment's identity.
+        deployment_id: Uuid,
+    },
+    /// The store belongs to another coordinator.
+    Other(CoordinatorBinding),
+}
+
+/// Who acts, as far as the process knows; the database role is added by the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// The operating system's user.
+    pub user: String,
+    /// The host.
+    pub host: String,
+}
+
+/// Who stands behind a claim, kept in the history of terms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leader {
+    /// The replica.
+    pub replica: String,
+    /// Its host.
+    pub host: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// How a tenure uses the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TenureLimits {
+    /// Connections, at least 1.
+    pub connections: u32,
+    /// The longest statement.
+    pub statement_timeout: Duration,
+    /// The longest wait for a lock; advancing the fence waits no longer either.
+    pub lock_timeout: Duration,
+    /// The longest a session may sit idle in a transaction.
+    pub idle_in_transaction_timeout: Duration,
+    /// The longest wait for a free connection.
+    pub acquire_timeout: Duration,
+}
+
+/// What halting one election found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HaltReport {
+    /// The election.
+    pub election: ElectionName,
+    /// Whether it was halted (or resumed) already.
+    pub already: bool,
+    /// Instructions that are on the wire.
+    pub on_the_wire: u64,
+    /// How long the exclusive lock was waited for, milliseconds.
+    pub waited_ms: u64,
+}
+
+/// Which elections an act is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All that the store knows.
+    All,
+    /// One.
+    One(ElectionName),
+}
+
+/// One refusal, as recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FenceReject {
+    /// What was presented.
+    pub presented: Claim,
+    /// What is in force.
+    pub found: Option<FenceHolder>,
+    /// The operation refused.
+    pub operation: String,
+    /// The replica refused.
+    pub replica: String,
+    /// By the store's clock.
+    pub at: DateTime<Utc>,
+}
+
+/// The store as replicas and commands use it outside of tenures.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Whether a replica could lead on this store: primary, writable, migrated, no transaction pooler in between, allowed
+    /// to end its peers' sessions. Bounded by a second or two.
+    async fn health(&self) -> Result<Health, StoreError>;
+
+    /// The store's time.
+    async fn now(&self) -> Result<DateTime<Utc>, StoreError>;
+
+    /// Binds the deployment to its coordinator, once.
+    async fn bind(&self, coordinator: &CoordinatorBinding) -> Result<BindOutcome, StoreError>;
+
+    /// The fence of an election; `None` where nobody ever led.
+    async fn fence(&self, election: &ElectionName) -> Result<Option<Fence>, StoreError>;
+
+    /// Puts a claim in force, ending the sessions of lower terms that hold the fence. Waits at most `within`.
+    async fn advance(&self, claim: &Claim, leader: &Leader, within: Duration) -> Result<AdvanceOutcome, StoreError>;
+
+    /// Opens the fenced half under a claim. `baseline`: where the store stood; each new connection is compared with it.
+    async fn tenure(
+        &self,
+        claim: &Claim,
+        limits: TenureLimits,
+        baseline: Lineage,
+    ) -> Result<Arc<dyn TenureStore>, StoreError>;
+
+    /// Notes in the history of terms when this tenure first worked (`ended` is `None`), or how it ended.
+    async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError>;
+
+    /// Halts elections; in force with the next transaction. `by` stands in for the actor where bursar halts by itself.
+    async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError>;
+
+    /// Resumes elections.
+    async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError>;
+
+    /// Files a request for the leader of the election that the job or run belongs to.
+    ///
+    /// # Errors
+    /// [`StoreError::Broken`] names what does not exist.
+    async fn request(&self, kind: &RequestKind, actor: &Actor, reason: Option<&str>) -> Result<Uuid, StoreError>;
+
+    /// How a request went; `None` where there is no such request.
+    async fn request_state(&self, request: Uuid) -> Result<Option<RequestState>, StoreError>;
+
+    /// Imports a file: all or nothing, a no-op the second time.
+    async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError>;
+
+    /// Imports, newest first, at most `limit`.
+    async fn imports(&self, limit: u32) -> Result<Vec<ImportRecord>, StoreError>;
+
+    /// One import.
+    async fn import_by_id(&self, import: i64) -> Result<Option<ImportView>, StoreError>;
+
+    /// Takes an import back: open entries are withdrawn, settled ones get opposite adjustments.
+    async fn revert_import(&self, import: i64, reason: &str, actor: &Actor) -> Result<RevertOutcome, StoreError>;
+
+    /// Elections, jobs, open runs.
+    async fn status(&self) -> Result<StatusView, StoreError>;
+
+    /// Runs, newest due first.
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError>;
+
+    /// One run.
+    async fn run_by_id(&self, run: i64) -> Result<Option<RunView>, StoreError>;
+
+    /// Units, in the order of ids.
+    async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError>;
+
+    /// Terms, refusals, operators' acts, newest first, at most `limit` of each.
+    async fn history(&self, limit: u32) -> Result<HistoryView, StoreError>;
+
+    /// Figures for metrics.
+    async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError>;
+
+    /// Checks the store's contents against the guarantees, in one snapshot.
+    async fn audit(&self) -> Result<AuditReport, StoreError>;
+
+    /// Applies what is missing of the schema. Answers (found, now).
+    async fn migrate(&self) -> Result<(i64, i64), StoreError>;
+
+    /// Closes the connections.
+    async fn close(&self);
+}

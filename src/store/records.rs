@@ -1,0 +1,461 @@
+//! What a tenure hands to the store and gets from it: jobs, ticks, runs, units, calls, requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::BatchError;
+use crate::domain::JobName;
+use crate::domain::job::{JobDefinition, LedgerDefinition};
+use crate::domain::run::{RunKind, RunState};
+
+/// A job's row: the definition in force and how far its ticks were evaluated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobRow {
+    /// Identity.
+    pub id: i64,
+    /// The whole definition in force.
+    pub definition: JobDefinition,
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// A due time: every tick due up to it has an outcome on record.
+    pub evaluated_until: DateTime<Utc>,
+    /// Why it is paused, where it is.
+    pub paused: Option<String>,
+}
+
+/// The jobs of an election as the store has them, and the store's time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobsView {
+    /// The store's time.
+    pub now: DateTime<Utc>,
+    /// Jobs that were not removed.
+    pub jobs: Vec<JobRow>,
+}
+
+/// A definition that becomes the one in force, with what the old one owed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobChange {
+    /// The new definition; `None` removes the job.
+    pub definition: Option<JobDefinition>,
+    /// The name, also where it is removed.
+    pub name: JobName,
+    /// The row as it was read; `None` where there was none (new, or removed before). A new job starts at the store's now.
+    pub expected: Option<JobRow>,
+    /// Ticks of the old definition up to `evaluated_until`, with their outcomes.
+    pub settled: Vec<TickRecord>,
+    /// How far the old one is now evaluated; ignored for a new job.
+    pub evaluated_until: DateTime<Utc>,
+}
+
+/// How a job change went.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobChangeOutcome {
+    /// In force (the row as it is now), or removed (`None`).
+    Changed(Option<Box<JobRow>>),
+    /// The row was not as expected: read again.
+    Moved,
+    /// The job belongs to another election and stays there.
+    OtherElection(String),
+}
+
+/// What becomes of one tick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TickFate {
+    /// A run is opened.
+    Open {
+        /// Whether it is caught up, past its grace.
+        caught_up: bool,
+    },
+    /// Recorded without work.
+    Skipped(String),
+    /// Recorded as taken together with another.
+    Coalesced(String),
+    /// Recorded as too old.
+    Missed(String),
+}
+
+impl TickFate {
+    /// The state of the run row.
+    #[must_use]
+    pub const fn state(&self) -> RunState {
+        match self {
+            Self::Open { .. } => RunState::Planning,
+            Self::Skipped(_) => RunState::Skipped,
+            Self::Coalesced(_) => RunState::Coalesced,
+            Self::Missed(_) => RunState::Missed,
+        }
+    }
+
+    /// The label in `bursar_ticks_total`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Open { caught_up: false } => "run",
+            Self::Open { caught_up: true } => "caught_up",
+            Self::Skipped(_) => "skipped",
+            Self::Coalesced(_) => "coalesced",
+            Self::Missed(_) => "missed",
+        }
+    }
+}
+
+/// One tick with its outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TickRecord {
+    /// Nominal, its identity.
+    pub tick: DateTime<Utc>,
+    /// After rolls.
+    pub due_at: DateTime<Utc>,
+    /// Entries available before it are in.
+    pub cutoff_at: DateTime<Utc>,
+    /// From the due time, in the job's zone.
+    pub value_date: NaiveDate,
+    /// What becomes of it.
+    pub fate: TickFate,
+}
+
+/// Ticks of one job, recorded together with how far they bring it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TicksRecord {
+    /// The row as it was read; its `evaluated_until` and fingerprint are compared.
+    pub job: JobRow,
+    /// The new `evaluated_until`; not after the store's now.
+    pub evaluated_until: DateTime<Utc>,
+    /// The ticks due in between, in order.
+    pub ticks: Vec<TickRecord>,
+}
+
+/// How recording ticks went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TicksOutcome {
+    /// Recorded; ticks that already had a run are counted, not doubled.
+    Recorded {
+        /// Runs opened: tick and lateness at the store's clock.
+        opened: Vec<(DateTime<Utc>, Duration)>,
+        /// Ticks that already had a run.
+        duplicates: u32,
+    },
+    /// `evaluated_until` or the definition is another by now: read again.
+    Moved,
+    /// The store's clock has not reached it.
+    NotYet {
+        /// The store's time.
+        now: DateTime<Utc>,
+    },
+}
+
+/// A run that still has work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenRun {
+    /// Identity.
+    pub id: i64,
+    /// Its job.
+    pub job_id: i64,
+    /// The definition that it was opened under.
+    pub definition: JobDefinition,
+    /// Scheduled or manual.
+    pub kind: RunKind,
+    /// The operator's request of a manual run.
+    pub request_id: Option<Uuid>,
+    /// Nominal.
+    pub tick: DateTime<Utc>,
+    /// After rolls.
+    pub due_at: DateTime<Utc>,
+    /// Entries available before it are in.
+    pub cutoff_at: DateTime<Utc>,
+    /// The day on which its money counts.
+    pub value_date: NaiveDate,
+    /// `Planning` or `Open`.
+    pub state: RunState,
+    /// Whether it is caught up.
+    pub caught_up: bool,
+    /// When it was opened, by the store's clock.
+    pub opened_at: DateTime<Utc>,
+}
+
+/// Where the units of a run come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlanSource {
+    /// The (merchant, currency) pairs with open entries available before the run's cutoff.
+    Ledger(LedgerDefinition),
+    /// Given keys, in byte order.
+    Keys(Vec<String>),
+}
+
+/// How planning one page went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlanOutcome {
+    /// Units are in; `next` is where to go on, `None` where planning is complete and the run open.
+    Planned {
+        /// Units inserted by this page.
+        units: u64,
+        /// The last key of the page.
+        next: Option<String>,
+    },
+    /// The run is not being planned.
+    NotPlanning(RunState),
+}
+
+/// Which units a batch takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnitPick {
+    /// Units never tried, with an id above `after`, in the order of ids. Those locked by another batch are passed over.
+    Fresh {
+        /// The keyset cursor; 0 at first.
+        after: i64,
+        /// 1 to 10,000.
+        limit: u32,
+    },
+    /// Units tried before whose wait is over.
+    Retry {
+        /// 1 to 10,000.
+        limit: u32,
+    },
+    /// Exactly these, as far as they are still pending: halves of a failed batch.
+    Exactly(Vec<i64>),
+}
+
+/// The effect of an in-store batch, committed together with the state of its units.
+#[derive(Clone)]
+pub enum Effect {
+    /// Bind entries, net, post, carry, write instructions.
+    Ledger(LedgerDefinition),
+    /// The units are settled and nothing else; the hook runs inside the open transaction, before anything is written.
+    Mark(Arc<dyn BatchHook>),
+}
+
+/// What runs inside a batch's transaction.
+#[async_trait]
+pub trait BatchHook: Send + Sync {
+    /// Looks at the keys of the batch.
+    ///
+    /// # Errors
+    /// A [`BatchError`] rolls the batch back.
+    async fn run(&self, keys: &[String]) -> Result<(), BatchError>;
+}
+
+/// How a batch went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettleOutcome {
+    /// No unit is due.
+    Nothing,
+    /// Committed.
+    Settled(BatchCounts),
+    /// Rolled back as a verdict on its units.
+    Failed {
+        /// The units that it had taken, with the attempts behind each, in the order of ids.
+        units: Vec<(i64, u32)>,
+        /// Why.
+        error: BatchError,
+    },
+}
+
+/// What a batch did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchCounts {
+    /// Units that ended settled.
+    pub settled: u64,
+    /// Units that ended carried.
+    pub carried: u64,
+    /// Units that had nothing left to bind.
+    pub empty: u64,
+    /// Instructions written.
+    pub instructions: u64,
+    /// The highest unit id taken; the next cursor.
+    pub last_unit: i64,
+    /// Units taken; fewer than asked for: a short page.
+    pub taken: u64,
+}
+
+/// One failed attempt at one unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charge {
+    /// The unit.
+    pub unit: i64,
+    /// The attempts behind it before this one; compared.
+    pub attempts: u32,
+    /// For a person.
+    pub error: String,
+    /// Wait before the next attempt; `None` sets it aside.
+    pub again_in: Option<Duration>,
+}
+
+/// One call to make, committed as `sending` under this term.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The instruction.
+    pub instruction: i64,
+    /// Its unit.
+    pub unit: i64,
+    /// The unit's key.
+    pub key: String,
+    /// The same at every try.
+    pub idempotency_key: String,
+    /// Which try this is, from 1; compared when it is recorded.
+    pub attempt: u32,
+    /// Attempts that were charged to the unit before.
+    pub charged: u32,
+    /// Whether an earlier try's outcome is unknown.
+    pub in_doubt: bool,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallFate {
+    /// Done: the unit is settled.
+    Done,
+    /// It surely had no effect and failed: charged, tried again after the wait, or set aside (`None`).
+    Failed {
+        /// For a person.
+        error: String,
+        /// The wait.
+        again_in: Option<Duration>,
+    },
+    /// No byte left (the gate was closed): put back as it was, no attempt.
+    NotSent,
+    /// It may have had its effect. Tried again after the wait where the handler is idempotent, else (`None`) held and the
+    /// unit set aside.
+    Unknown {
+        /// For a person.
+        error: String,
+        /// The wait.
+        again_in: Option<Duration>,
+    },
+}
+
+/// A call with what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRecord {
+    /// The instruction.
+    pub instruction: i64,
+    /// The try that is recorded; compared.
+    pub attempt: u32,
+    /// What came of it.
+    pub fate: CallFate,
+}
+
+/// How the end of a run was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FinishOutcome {
+    /// It ended now.
+    Finished(RunState),
+    /// Units are pending.
+    Pending {
+        /// How many.
+        units: u64,
+        /// How many of them were never tried.
+        fresh: u64,
+        /// Until the first wait is over; `None` where none waits.
+        next_in: Option<Duration>,
+    },
+    /// It is not open.
+    NotOpen(RunState),
+}
+
+/// What a promotion found of the terms before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Instructions of lower terms turned from `sending` into `unknown` (idempotent handlers) or held.
+    pub calls_unknown: u64,
+    /// Runs set aside because their leaders died three times: run ids.
+    pub runs_set_aside: Vec<i64>,
+    /// Open runs that a lower term was working on.
+    pub runs_taken_over: u64,
+}
+
+/// The deaths of leaders, without one of its units ending, after which a run is set aside.
+pub const DEATHS_BEFORE_SET_ASIDE: u32 = 3;
+
+/// What a request of an operator asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum RequestKind {
+    /// A manual run of a job: tick and cutoff as given, else the store's now.
+    Trigger {
+        /// The job.
+        job: JobName,
+        /// Nominal.
+        tick: Option<DateTime<Utc>>,
+        /// Not after the store's now.
+        cutoff: Option<DateTime<Utc>>,
+    },
+    /// Units set aside are tried again, and their run reopened.
+    RetryUnits {
+        /// The run.
+        run: i64,
+        /// Keys; empty: all that are set aside.
+        keys: BTreeSet<String>,
+    },
+}
+
+/// A request that waits for the leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingRequest {
+    /// Identity; also part of the keys of a manual run.
+    pub id: Uuid,
+    /// What is asked.
+    pub kind: RequestKind,
+    /// When, by the store's clock.
+    pub at: DateTime<Utc>,
+}
+
+/// What the leader makes of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Execution {
+    /// Open a manual run of this job row.
+    Open {
+        /// The job.
+        job: Box<JobRow>,
+        /// Its tick.
+        tick: TickRecord,
+    },
+    /// Set units of a run back to pending.
+    Retry {
+        /// The run.
+        run: i64,
+        /// Keys; empty: all that are set aside.
+        keys: BTreeSet<String>,
+    },
+    /// Refuse, and say why.
+    Refuse(String),
+}
+
+/// How a request went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum RequestState {
+    /// The leader has not taken it yet.
+    Waiting,
+    /// Done.
+    Done {
+        /// The run that was opened or reopened.
+        run: i64,
+        /// Units set back, for a retry.
+        units: u64,
+    },
+    /// Refused.
+    Refused {
+        /// Why, and what is allowed.
+        why: String,
+    },
+}
+
+/// Where a store stands in its own history; compared to find out that it forgot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lineage {
+    /// PostgreSQL's system identifier.
+    pub system_identifier: String,
+    /// The timeline.
+    pub timeline: u32,
+    /// The write-ahead log's insert position, bytes.
+    pub position: u64,
+}
+
+/// Sums per currency, minor units, as text where they are shown.
+pub type CurrencySums = BTreeMap<crate::domain::money::Currency, i64>;

@@ -1,0 +1,132 @@
+//! The fenced half of the port: what a tenure does. One value per tenure; its connections belong to it and end with it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::{
+    Call, CallRecord, Charge, Effect, Execution, FenceHolder, FinishOutcome, Halt, JobChange, JobChangeOutcome,
+    JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Recovery, RequestState, SettleOutcome,
+    StoreError, TicksOutcome, TicksRecord, UnitPick,
+};
+use crate::domain::Claim;
+
+/// The answer of the fence, with what was done behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Entered<T> {
+    /// The claim is the one in force; what was asked for was done or answered.
+    Mine(T),
+    /// Another claim is in force: nothing was done, the refusal is on record, the tenure is over.
+    Fenced(Option<FenceHolder>),
+    /// The claim is in force and the election halted: nothing was done.
+    Halted(Halt),
+}
+
+impl<T> Entered<T> {
+    /// Changes what was done, not the answer.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Entered<U> {
+        match self {
+            Self::Mine(done) => Entered::Mine(f(done)),
+            Self::Fenced(found) => Entered::Fenced(found),
+            Self::Halted(halt) => Entered::Halted(halt),
+        }
+    }
+}
+
+/// What a fenced operation answers.
+pub type Fenced<T> = Result<Entered<T>, StoreError>;
+
+/// What a heartbeat of a tenure finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulse {
+    /// The store's time.
+    pub now: DateTime<Utc>,
+    /// Requests that wait.
+    pub requests: u64,
+    /// Open runs.
+    pub open_runs: u64,
+}
+
+/// How the end of a tenure's sessions went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionsEnded {
+    /// Backends that had to be ended.
+    pub terminated: u32,
+    /// Whether the server confirmed within the budget that none is left. Where not, the next advance ends them.
+    pub confirmed: bool,
+}
+
+/// The store under one claim. Operations of kind *begin* are refused where the election is halted; those of kind
+/// *record* are not, for the outcome of what had left before is still recorded.
+///
+/// Every operation is one transaction (READ COMMITTED on PostgreSQL), bounded by the tenure's time-outs; each may answer
+/// any [`StoreError`], and after [`StoreError::Unknown`] may simply be called again: every one is safe to repeat.
+#[async_trait]
+pub trait TenureStore: Send + Sync {
+    /// The claim that is presented.
+    fn claim(&self) -> &Claim;
+
+    /// *Record.* Promotion's first step: `sending` of lower terms into `unknown` or held; deaths of leaders counted.
+    async fn recover(&self) -> Fenced<Recovery>;
+
+    /// *Begin.* The store's time and what waits.
+    async fn pulse(&self) -> Fenced<Pulse>;
+
+    /// *Begin.* The jobs of the election.
+    async fn jobs(&self) -> Fenced<JobsView>;
+
+    /// *Begin.* Brings one job row up to the schedule.
+    async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome>;
+
+    /// *Begin.* Ticks, their runs and `evaluated_until`, together.
+    async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome>;
+
+    /// *Begin.* Runs that are planning or open, oldest due first.
+    async fn open_runs(&self) -> Fenced<Vec<OpenRun>>;
+
+    /// *Begin.* Notes that this term works on the run, so that a successor can count deaths.
+    async fn begin_work(&self, run: i64) -> Fenced<()>;
+
+    /// *Begin.* Writes one page of a run's units, those with a key above `after` in byte order; the last page opens it.
+    async fn plan_page(
+        &self,
+        run: &OpenRun,
+        source: &PlanSource,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Fenced<PlanOutcome>;
+
+    /// *Begin.* One in-store batch: claim, effect, states, instructions and its `batch` row, together or not at all.
+    async fn settle(&self, run: &OpenRun, pick: UnitPick, effect: &Effect) -> Fenced<SettleOutcome>;
+
+    /// *Record.* Charges failed attempts. Answers how many were charged; units that are no longer as expected are left.
+    async fn charge(&self, run: i64, charges: &[Charge]) -> Fenced<u64>;
+
+    /// *Begin.* Takes up to `limit` units for an outside handler: their instructions are `sending` under this term.
+    async fn take_calls(&self, run: &OpenRun, limit: u32) -> Fenced<Vec<Call>>;
+
+    /// *Record.* What came of calls. Answers how many were recorded; tries that are no longer as expected are left.
+    async fn record_calls(&self, run: i64, records: &[CallRecord]) -> Fenced<u64>;
+
+    /// *Begin.* Ends the run if none of its units is pending.
+    async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome>;
+
+    /// *Begin.* Requests of operators, oldest first, a bounded page.
+    async fn requests(&self) -> Fenced<Vec<PendingRequest>>;
+
+    /// *Begin.* Executes one request; a second time it answers what the first made of it.
+    async fn execute(&self, request: Uuid, execution: Execution) -> Fenced<RequestState>;
+
+    /// *Record.* Where the store stands, for the coordinator's memory of it.
+    async fn lineage(&self) -> Fenced<Lineage>;
+
+    /// *Record.* A planned end: no run counts this tenure as a death.
+    async fn release(&self) -> Fenced<()>;
+
+    /// Closes the tenure's connections and ends their sessions on the server from another connection, within `budget`.
+    /// Idempotent. Every later operation answers [`StoreError::Ended`].
+    async fn end(&self, budget: Duration) -> SessionsEnded;
+}
