@@ -24,6 +24,9 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
 
+/// Within this time after it was sent, a signal has stopped every thread, also of a busy machine.
+const STOP_TAKES_EFFECT: Duration = Duration::from_millis(300);
+
 /// What a point does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Action {
@@ -112,6 +115,8 @@ pub async fn pass(name: &'static str) -> Result<(), Failed> {
         Action::Stop => {
             let _ = std::fs::write(marker(name, "hit"), hit.to_string());
             let _ = kill_process(getpid(), Signal::STOP);
+            // The signal is for the process, and another thread may be the one that takes it: this one holds still until then.
+            std::thread::sleep(STOP_TAKES_EFFECT);
         }
         Action::Pause => {
             let _ = std::fs::write(marker(name, "hit"), hit.to_string());

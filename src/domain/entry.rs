@@ -130,6 +130,24 @@ pub fn merchant_id(text: &str) -> Result<String, String> {
     Ok(id)
 }
 
+/// The most bytes of a source's name.
+pub const SOURCE_BYTES: usize = 64;
+
+/// Checks the name of a source: 1 to [`SOURCE_BYTES`] of A-Z, a-z, 0-9, '.', '_' and '-', and not [`OWN_SOURCE`].
+///
+/// # Errors
+/// A sentence that says what is allowed.
+pub fn source_name(text: &str) -> Result<&str, String> {
+    let sound = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    if text.eq_ignore_ascii_case(OWN_SOURCE) {
+        Err(format!("{text:?} is the source of entries that bursar writes itself"))
+    } else if (1..=SOURCE_BYTES).contains(&text.len()) && text.bytes().all(sound) {
+        Ok(text)
+    } else {
+        Err(format!("{text:?} is not a source: expected 1 to {SOURCE_BYTES} of A-Z, a-z, 0-9, '.', '_' and '-'"))
+    }
+}
+
 /// The key of the unit that settles a merchant's entries in one currency.
 #[must_use]
 pub fn unit_key(currency: Currency, merchant: &str) -> String {
@@ -149,6 +167,15 @@ mod tests {
         assert!(EntryKind::Adjustment.check(-1, 5).is_ok());
         for kind in EntryKind::ALL {
             assert_eq!(EntryKind::parse(kind.as_str()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn bursar_is_no_source_of_files() {
+        assert_eq!(source_name("adyen-2"), Ok("adyen-2"));
+        assert!(source_name(&"x".repeat(SOURCE_BYTES)).is_ok());
+        for bad in ["", "bursar", "Bursar", "a b", "ä", &"x".repeat(SOURCE_BYTES + 1)] {
+            assert!(source_name(bad).is_err(), "{bad:?}");
         }
     }
 

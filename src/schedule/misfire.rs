@@ -1,0 +1,269 @@
+//! What becomes of every tick that fell due since the last look: the misfire policy, overlap, pauses and edits.
+//!
+//! One scan takes the ticks with due in (`evaluated_until`, `now`], in order, and gives each exactly one outcome; the
+//! caller writes them and the new `evaluated_until` in one transaction. So a late, lost or doubled timer changes nothing.
+//!
+//! In this order, the first that holds decides:
+//! 1. paused: skipped, however old;
+//! 2. due together with an earlier tick of the scan (a roll): coalesced into it;
+//! 3. older than `catch_up_window`: missed;
+//! 4. no tick of the scan is past the grace: each is opened;
+//! 5. otherwise the misfire policy takes all due ones together: `run_latest` coalesces all into the newest, `run_all`
+//!    opens all, `skip` skips all, also those on time;
+//! 6. what would be opened while an earlier run of the job is open is skipped where `overlap = "skip"`; a run that this
+//!    scan opens counts. (So `run_all` with `overlap = "skip"` opens one.)
+//!
+//! A scan that is longer than a page is continued with the next one: pass [`Scan::misfired`] on, and the outcome is that
+//! of one scan. Lost between two pages, it is a scan of its own, and each tick still has one outcome.
+//!
+//! Deliberately absent: the store. Its unique key on job and tick is what prevents a second run; nothing here remembers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+
+use super::plan::{Schedule, Tick};
+use crate::domain::job::{Misfire, Overlap};
+use crate::domain::run::RunState;
+
+/// The most ticks that an edit records as moved into the past, the newest of them.
+pub const EDIT_TICKS: usize = 100;
+
+/// What a scan starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanState {
+    /// Ticks due up to here (included) have their outcome.
+    pub evaluated_until: DateTime<Utc>,
+    /// The store's time.
+    pub now: DateTime<Utc>,
+    /// The reason, where the job is paused.
+    pub paused: Option<String>,
+    /// Whether a run of the job that a tick opened has not ended, in whatever election.
+    pub run_open: bool,
+    /// Whether an earlier page of the same scan had a tick past the grace. False at first.
+    pub misfired: bool,
+}
+
+/// Why a tick was skipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SkipReason {
+    /// The job is paused, for that reason.
+    Paused(String),
+    /// `misfire = "skip"`.
+    Misfire,
+    /// `overlap = "skip"`, and an earlier run is open.
+    Overlap,
+    /// An edit moved it into the past.
+    Edited,
+}
+
+/// What becomes of a tick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A run is opened, on time.
+    Open {
+        /// From due to now; at most the grace.
+        lateness: Duration,
+    },
+    /// A run is opened, past the grace.
+    CatchUp {
+        /// From due to now.
+        lateness: Duration,
+    },
+    /// Taken together with another tick of the job, which has an outcome of its own.
+    Coalesced {
+        /// That tick's nominal time.
+        into: DateTime<Utc>,
+    },
+    /// Not run.
+    Skipped(SkipReason),
+    /// Not run: older than the catch-up window.
+    Missed {
+        /// From due to now.
+        lateness: Duration,
+    },
+}
+
+impl Outcome {
+    /// All labels of [`Self::label`].
+    pub const LABELS: [&'static str; 5] = ["run", "caught_up", "coalesced", "skipped", "missed"];
+
+    /// The label in metrics.
+    #[must_use]
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "run",
+            Self::CatchUp { .. } => "caught_up",
+            Self::Coalesced { .. } => "coalesced",
+            Self::Skipped(_) => "skipped",
+            Self::Missed { .. } => "missed",
+        }
+    }
+
+    /// The state in which its run is written.
+    #[must_use]
+    pub const fn run_state(&self) -> RunState {
+        match self {
+            Self::Open { .. } | Self::CatchUp { .. } => RunState::Planning,
+            Self::Coalesced { .. } => RunState::Coalesced,
+            Self::Skipped(_) => RunState::Skipped,
+            Self::Missed { .. } => RunState::Missed,
+        }
+    }
+
+    /// Whether a run is opened.
+    #[must_use]
+    pub const fn opens(&self) -> bool {
+        self.run_state().is_open()
+    }
+
+    /// Why no run is opened, for a person; `None` where one is.
+    #[must_use]
+    pub fn why(&self) -> Option<String> {
+        match self {
+            Self::Open { .. } | Self::CatchUp { .. } => None,
+            Self::Coalesced { into } => Some(format!("coalesced into {}", into.format("%Y-%m-%dT%H:%M:%SZ"))),
+            Self::Skipped(SkipReason::Paused(reason)) => Some(format!("paused: {reason}")),
+            Self::Skipped(SkipReason::Misfire) => Some("misfire: skip".to_owned()),
+            Self::Skipped(SkipReason::Overlap) => Some("overlap: an earlier run is open".to_owned()),
+            Self::Skipped(SkipReason::Edited) => Some("an edit moved it into the past".to_owned()),
+            Self::Missed { lateness } => Some(format!("older than the catch-up window: {} s late", lateness.as_secs())),
+        }
+    }
+}
+
+/// A tick with its outcome, and what its run is written with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TickDecision {
+    /// The tick.
+    pub tick: Tick,
+    /// Entries available before it belong to the run.
+    pub cutoff_at: DateTime<Utc>,
+    /// The day on which its money counts.
+    pub value_date: NaiveDate,
+    /// What becomes of it.
+    pub outcome: Outcome,
+}
+
+/// The decisions of one scan, or of a page of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scan {
+    /// In the order of due and then nominal time.
+    pub decisions: Vec<TickDecision>,
+    /// The new mark; never before the old one.
+    pub evaluated_until: DateTime<Utc>,
+    /// Whether the scan goes on after this page.
+    pub more: bool,
+    /// To be passed on to the next page.
+    pub misfired: bool,
+}
+
+impl Scan {
+    /// Whether a run is opened.
+    #[must_use]
+    pub fn opens(&self) -> bool {
+        self.decisions.iter().any(|decision| decision.outcome.opens())
+    }
+}
+
+fn decided(schedule: &Schedule, tick: Tick, outcome: Outcome) -> TickDecision {
+    let cutoff_at = schedule.cutoff_at(tick.due_at);
+    TickDecision { tick, cutoff_at, value_date: schedule.value_date(tick.due_at), outcome }
+}
+
+fn lateness(tick: &Tick, now: DateTime<Utc>) -> Duration {
+    (now - tick.due_at).to_std().unwrap_or(Duration::ZERO)
+}
+
+/// Decides a page of the ticks due in (`evaluated_until`, `now`]. With a `now` at or before `evaluated_until` (a clock that
+/// was stepped back) there is nothing to decide, and the mark stays.
+#[must_use]
+pub fn decide(schedule: &Schedule, state: &ScanState) -> Scan {
+    if state.now <= state.evaluated_until {
+        let evaluated_until = state.evaluated_until;
+        return Scan { decisions: Vec::new(), evaluated_until, more: false, misfired: state.misfired };
+    }
+    let page = schedule.ticks_between(state.evaluated_until, state.now);
+    let grace = schedule.timing().misfire_grace;
+    let misfired = state.misfired || page.ticks.iter().any(|tick| lateness(tick, state.now) > grace);
+    // Of the whole scan, not of the page; and of those due with it the one that they are coalesced into.
+    let newest =
+        if page.more { schedule.latest_between(page.complete_until, state.now) } else { page.ticks.last().copied() }
+            .and_then(|last| schedule.first_due_at(last.due_at));
+    let mut decider =
+        Decider { schedule, state, misfired, newest, run_open: state.run_open, first_of_due: BTreeMap::new() };
+    let decisions = page.ticks.into_iter().map(|tick| decided(schedule, tick, decider.outcome(&tick))).collect();
+    Scan { decisions, evaluated_until: page.complete_until, more: page.more, misfired }
+}
+
+struct Decider<'a> {
+    schedule: &'a Schedule,
+    state: &'a ScanState,
+    misfired: bool,
+    newest: Option<Tick>,
+    run_open: bool,
+    /// Nominal time of the first tick by due time.
+    first_of_due: BTreeMap<DateTime<Utc>, DateTime<Utc>>,
+}
+
+impl Decider<'_> {
+    fn outcome(&mut self, tick: &Tick) -> Outcome {
+        if let Some(reason) = &self.state.paused {
+            return Outcome::Skipped(SkipReason::Paused(reason.clone()));
+        }
+        let first = *self.first_of_due.entry(tick.due_at).or_insert(tick.nominal);
+        if first != tick.nominal {
+            return Outcome::Coalesced { into: first };
+        }
+        let timing = self.schedule.timing();
+        let lateness = lateness(tick, self.state.now);
+        if lateness > timing.catch_up_window {
+            return Outcome::Missed { lateness };
+        }
+        if self.misfired {
+            match timing.misfire {
+                Misfire::RunAll => {}
+                Misfire::Skip => return Outcome::Skipped(SkipReason::Misfire),
+                Misfire::RunLatest => {
+                    if let Some(newest) = self.newest.filter(|newest| newest.due_at != tick.due_at) {
+                        return Outcome::Coalesced { into: newest.nominal };
+                    }
+                }
+            }
+        }
+        match timing.overlap {
+            Overlap::Skip if self.run_open => return Outcome::Skipped(SkipReason::Overlap),
+            Overlap::Skip | Overlap::Queue => self.run_open = true,
+        }
+        if lateness > timing.misfire_grace { Outcome::CatchUp { lateness } } else { Outcome::Open { lateness } }
+    }
+}
+
+/// What a changed definition owes before it counts: the old one is evaluated up to now, in pages; with the last page
+/// (`more` is false) come the ticks of the new definition that the edit moved into the past, recorded as skipped, and
+/// from its `evaluated_until` on the new definition counts. So an edit fires no tick that lies in the past.
+///
+/// Moved into the past is a tick that the new definition has due after the last tick of the old one and not after now:
+/// the old one would still have run in the future what the new one would have run already. At most [`EDIT_TICKS`] are
+/// recorded, the newest, none older than the new catch-up window. A tick among them that has a run already (an earlier
+/// definition's) keeps it: the store inserts nothing where job and tick exist.
+#[must_use]
+pub fn settle_edit(old: &Schedule, new: &Schedule, state: &ScanState) -> Scan {
+    let mut scan = decide(old, state);
+    if scan.more {
+        return scan;
+    }
+    let until = scan.evaluated_until;
+    let reach = TimeDelta::from_std(new.timing().catch_up_window).unwrap_or(TimeDelta::MAX);
+    let oldest = until.checked_sub_signed(reach).unwrap_or(DateTime::<Utc>::MIN_UTC);
+    let since = old.latest_between(oldest, until).map_or(oldest, |last| last.due_at);
+    let moved = new.last_ticks(since, until, EDIT_TICKS);
+    let skipped = moved.into_iter().map(|tick| decided(new, tick, Outcome::Skipped(SkipReason::Edited)));
+    scan.decisions.extend(skipped);
+    scan
+}
+
+#[cfg(test)]
+#[path = "misfire_tests.rs"]
+mod tests;
