@@ -1,9 +1,11 @@
 //! The only place that asks for the time or draws randomness. Everything else is handed both, so that tests own them.
 //!
-//! Deliberately absent: the wall clock. Leadership counts in boot time; business time is the store's.
+//! Deliberately absent: the wall clock for anything that is decided. Leadership counts in boot time; business time is the
+//! store's. [`wall`] is for showing only.
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use uuid::Uuid;
 
@@ -25,6 +27,13 @@ pub fn boottime() -> Moment {
 #[must_use]
 pub fn monotonic() -> Moment {
     moment(clock_gettime(ClockId::Monotonic))
+}
+
+/// This machine's wall clock, to be shown and nothing else: its skew against the store's, and coming ticks in `check`.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock, for showing")]
+pub fn wall() -> DateTime<Utc> {
+    Utc::now()
 }
 
 /// A random identity.
