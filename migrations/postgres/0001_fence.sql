@@ -50,6 +50,8 @@ create table bursar.term_history (
     replica           text        not null,
     host              text        not null,
     version           text        not null,
+    -- The database role of its sessions: whoever advances past it must be allowed to end them.
+    role              text        not null default session_user,
     accepted_at       timestamptz not null default clock_timestamp(),
     snapshot          pg_snapshot not null default pg_current_snapshot(),
     system_identifier text        not null,

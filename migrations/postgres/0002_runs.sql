@@ -41,6 +41,8 @@ create table bursar.run (
     worked_term bigint,
     worked_at   timestamptz,
     deaths      integer     not null default 0,
+    -- Set aside while its units were still being written: a retry plans on.
+    was_planning boolean    not null default false,
     xact        xid8        not null default pg_current_xact_id(),
     constraint run_manual_has_a_request check ((kind = 'manual') = (request_id is not null)),
     constraint run_is_not_early check (opened_at >= due_at or kind = 'manual')

@@ -208,3 +208,15 @@ create trigger journal_is_history before update or delete on bursar.journal
     for each row execute function bursar.guard_history();
 create trigger posting_is_history before update or delete on bursar.posting
     for each row execute function bursar.guard_history();
+
+-- Nothing of the books is emptied either, and what was accepted stays on record.
+create trigger journal_is_never_emptied before truncate on bursar.journal
+    for each statement execute function bursar.guard_history();
+create trigger posting_is_never_emptied before truncate on bursar.posting
+    for each statement execute function bursar.guard_history();
+create trigger entry_is_never_emptied before truncate on bursar.entry
+    for each statement execute function bursar.guard_history();
+create trigger instruction_is_never_emptied before truncate on bursar.instruction
+    for each statement execute function bursar.guard_history();
+create trigger term_history_is_never_emptied before truncate or delete on bursar.term_history
+    for each statement execute function bursar.guard_history();

@@ -1,1 +1,52 @@
-//! Placeholder.
+//! PostgreSQL behind the store's port.
+//!
+//! Every transaction of a tenure is a [`tx::FencedTx`]: READ COMMITTED said explicitly, `bursar.enter` first, and COMMIT
+//! with an unknown outcome told apart from failure. Sessions are known by their backends, so that a tenure's can be ended
+//! from the control pool. SQL stands in `sql/`, one statement a file; every file is prepared against a migrated database by
+//! a test.
+//!
+//! Deliberately absent: retries (the caller knows what a fault means for its batch) and any cache of what the database says.
+
+mod acts;
+mod advance;
+mod audit;
+mod audit_checks;
+mod binding;
+mod calls;
+mod charge;
+mod columns;
+mod end;
+mod error;
+mod execute;
+mod fence;
+mod figures;
+mod finish;
+mod fitness;
+mod halt;
+mod history;
+mod import;
+mod jobs;
+mod lineage;
+mod migrate;
+mod notices;
+mod open_runs;
+mod plan;
+mod port;
+mod recover;
+mod requests;
+mod revert;
+mod runs;
+mod sessions;
+mod settings;
+mod settle;
+mod settle_ledger;
+mod status;
+mod store;
+mod tenure;
+mod ticks;
+mod tx;
+mod units;
+mod within;
+
+pub use settings::PgSettings;
+pub use store::PgStore;

@@ -1,0 +1,125 @@
+//! The store against its guarantees, in one snapshot, on the primary.
+//!
+//! The checks take nothing from the code that wrote what they look at: nets are summed anew from entries, keys and bytes
+//! derived anew from their parts, fencing proved by the database's own transaction ids. They do not change anything.
+//!
+//! Deliberately absent: what the store cannot know by itself (whether a receiver paid, whether a tick of the schedule is
+//! missing).
+
+use chrono::{DateTime, Utc};
+use futures_util::TryStreamExt;
+use sqlx::Row;
+use sqlx::postgres::{PgConnection, PgRow};
+use uuid::Uuid;
+
+use super::audit_checks::{ADDS_UP, CHECKS, Check};
+use super::columns::{count, currency, job_name, run_kind, small_count};
+use super::error::at;
+use super::runs::sum_per_currency;
+use crate::domain::payout::{KeyParts, PayoutBody, idempotency_key};
+use crate::store::{AuditCheck, AuditReport, EXAMPLES_SHOWN, StoreError};
+
+const OPERATION: &str = "audit";
+
+/// Audits in an open, read-only transaction that sees one state.
+///
+/// # Errors
+/// [`StoreError::ReadOnly`] on a standby, which may be behind; else any fault of the store.
+pub(super) async fn audit(connection: &mut PgConnection) -> Result<AuditReport, StoreError> {
+    let head =
+        sqlx::query(include_str!("sql/audit_head.sql")).fetch_one(&mut *connection).await.map_err(at(OPERATION))?;
+    if head.try_get("standby").map_err(at(OPERATION))? {
+        return Err(StoreError::ReadOnly {
+            operation: OPERATION,
+            detail: "this is a standby: audit the primary, where everything that was acknowledged is".to_owned(),
+        });
+    }
+    sqlx::query(include_str!("sql/audit_planner.sql")).execute(&mut *connection).await.map_err(at(OPERATION))?;
+    check_all(connection, &head).await.map_err(at(OPERATION))
+}
+
+async fn check_all(connection: &mut PgConnection, head: &PgRow) -> Result<AuditReport, sqlx::Error> {
+    let at_time: DateTime<Utc> = head.try_get("at")?;
+    let deployment: Uuid = head.try_get("deployment_id")?;
+    let mut checks = Vec::with_capacity(CHECKS.len() + 2);
+    for check in &CHECKS {
+        checks.push(run_check(connection, check).await?);
+    }
+    checks.push(keys_are_derived(connection, deployment).await?);
+    checks.push(run_check(connection, &ADDS_UP).await?);
+    let open = sqlx::query(include_str!("sql/audit_open.sql")).fetch_all(connection).await?;
+    Ok(AuditReport { at: at_time, checks, open: open.iter().map(sum_per_currency).collect::<Result<_, _>>()? })
+}
+
+async fn run_check(connection: &mut PgConnection, check: &Check) -> Result<AuditCheck, sqlx::Error> {
+    // Planned for these tables as they are: a plan of an empty store would be a bad one.
+    let row = sqlx::query(check.statement).bind(EXAMPLES_SHOWN).persistent(false).fetch_one(connection).await?;
+    let violations = count(&row, "violations")?;
+    tracing::debug!(check = check.name, violations, "audit");
+    Ok(AuditCheck {
+        guarantee: check.guarantee.to_owned(),
+        name: check.name.to_owned(),
+        meaning: check.meaning.to_owned(),
+        violations,
+        examples: row.try_get::<Option<Vec<String>>, _>("examples")?.unwrap_or_default(),
+        not_proven: row.try_get("not_proven")?,
+    })
+}
+
+/// Derives every key, and every payout's bytes, anew. Row by row: there may be more instructions than fit in memory.
+async fn keys_are_derived(connection: &mut PgConnection, deployment: Uuid) -> Result<AuditCheck, sqlx::Error> {
+    let mut violations = 0_u64;
+    let mut examples = Vec::new();
+    let most = usize::try_from(EXAMPLES_SHOWN).unwrap_or(0);
+    let mut rows = sqlx::query(include_str!("sql/audit_instructions.sql")).persistent(false).fetch(connection);
+    while let Some(row) = rows.try_next().await? {
+        if let Some(what) = differs(&row, deployment)? {
+            violations += 1;
+            if examples.len() < most {
+                examples.push(what);
+            }
+        }
+    }
+    Ok(AuditCheck {
+        guarantee: "S4".to_owned(),
+        name: "keys_are_derived".to_owned(),
+        meaning: "Every idempotency key is the one of its unit, and every payout's bytes say what was settled: both derived anew."
+            .to_owned(),
+        violations,
+        examples,
+        not_proven: None,
+    })
+}
+
+/// What of an instruction is not as its unit, run and amount say.
+fn differs(row: &PgRow, deployment: Uuid) -> Result<Option<String>, sqlx::Error> {
+    let job = job_name(row, "job")?;
+    let id: i64 = row.try_get("id")?;
+    let found: &str = row.try_get("idempotency_key")?;
+    let parts = KeyParts {
+        deployment_id: deployment,
+        job: &job,
+        kind: run_kind(row, "run_kind")?,
+        tick: row.try_get("tick")?,
+        request_id: row.try_get("request_id")?,
+        unit_key: row.try_get("unit_key")?,
+        generation: small_count(row, "generation")?,
+    };
+    let key = idempotency_key(&parts);
+    if key != found {
+        return Ok(Some(format!("instruction {id} of unit {} has key {found}, its parts give {key}", parts.unit_key)));
+    }
+    let kind: &str = row.try_get("kind")?;
+    if kind != "payout" {
+        return Ok(None);
+    }
+    let (merchant, amount): (&str, i64) = (row.try_get("merchant")?, row.try_get("amount")?);
+    let written: &[u8] = row.try_get("body")?;
+    let Some(value_date) = row.try_get("value_date")? else {
+        return Ok(Some(format!("instruction {id} ({key}) is a payout without a value date")));
+    };
+    let body =
+        PayoutBody::new(&key, merchant, currency(row, "currency")?, amount, row.try_get("run_id")?, &parts, value_date);
+    Ok((body.to_bytes() != written)
+        .then(|| format!("instruction {id} ({key}) has other bytes than it was settled with")))
+}

@@ -1,0 +1,122 @@
+//! Stored text and numbers as values of the domain. What does not fit is an error of reading, never a guess.
+
+use std::fmt::Display;
+
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use crate::domain::entry::EntryKind;
+use crate::domain::instruction::InstructionState;
+use crate::domain::money::Currency;
+use crate::domain::run::{RunKind, RunState};
+use crate::domain::unit::UnitState;
+use crate::domain::{ElectionName, JobName};
+
+/// What was found where a value of the domain was expected.
+#[derive(Debug, thiserror::Error)]
+#[error("column {column}: {found:?} is not {expected}: {detail}")]
+struct Unreadable {
+    column: String,
+    found: String,
+    expected: &'static str,
+    detail: String,
+}
+
+/// An error of reading.
+pub(super) fn unreadable(column: &str, found: &str, expected: &'static str, detail: impl Display) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(Unreadable {
+        column: column.to_owned(),
+        found: found.to_owned(),
+        expected,
+        detail: detail.to_string(),
+    }))
+}
+
+fn known<T>(
+    row: &PgRow,
+    column: &str,
+    expected: &'static str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<T, sqlx::Error> {
+    let text: &str = row.try_get(column)?;
+    parse(text).ok_or_else(|| unreadable(column, text, expected, "the store knows a name that this release does not"))
+}
+
+pub(super) fn run_state(row: &PgRow, column: &str) -> Result<RunState, sqlx::Error> {
+    known(row, column, "a state of a run", RunState::parse)
+}
+
+pub(super) fn run_kind(row: &PgRow, column: &str) -> Result<RunKind, sqlx::Error> {
+    known(row, column, "a kind of run", RunKind::parse)
+}
+
+pub(super) fn unit_state(row: &PgRow, column: &str) -> Result<UnitState, sqlx::Error> {
+    known(row, column, "a state of a unit", UnitState::parse)
+}
+
+pub(super) fn instruction_state(row: &PgRow, column: &str) -> Result<InstructionState, sqlx::Error> {
+    known(row, column, "a state of an instruction", InstructionState::parse)
+}
+
+pub(super) fn entry_kind(row: &PgRow, column: &str) -> Result<EntryKind, sqlx::Error> {
+    known(row, column, "a kind of entry", EntryKind::parse)
+}
+
+pub(super) fn currency(row: &PgRow, column: &str) -> Result<Currency, sqlx::Error> {
+    let text: &str = row.try_get(column)?;
+    Currency::new(text).map_err(|error| unreadable(column, text, "a currency", error))
+}
+
+pub(super) fn job_name(row: &PgRow, column: &str) -> Result<JobName, sqlx::Error> {
+    let text: &str = row.try_get(column)?;
+    JobName::new(text).map_err(|error| unreadable(column, text, "a job name", error))
+}
+
+pub(super) fn election_name(row: &PgRow, column: &str) -> Result<ElectionName, sqlx::Error> {
+    let text: &str = row.try_get(column)?;
+    ElectionName::new(text).map_err(|error| unreadable(column, text, "an election name", error))
+}
+
+/// A count, or another number that is never below 0.
+pub(super) fn count(row: &PgRow, column: &str) -> Result<u64, sqlx::Error> {
+    let number: i64 = row.try_get(column)?;
+    u64::try_from(number).map_err(|error| unreadable(column, &number.to_string(), "a count", error))
+}
+
+/// A small count.
+pub(super) fn small_count(row: &PgRow, column: &str) -> Result<u32, sqlx::Error> {
+    let number: i32 = row.try_get(column)?;
+    u32::try_from(number).map_err(|error| unreadable(column, &number.to_string(), "a count", error))
+}
+
+/// A sum: numeric in the database, read as text, wider than any amount.
+pub(super) fn wide(row: &PgRow, column: &str) -> Result<i128, sqlx::Error> {
+    let text: &str = row.try_get(column)?;
+    text.parse().map_err(|error| unreadable(column, text, "a whole number", error))
+}
+
+/// A sum of minor units in major units, with exactly the currency's digits.
+pub(super) fn major(currency: Currency, minor: i128) -> String {
+    let exponent = usize::from(currency.exponent());
+    let sign = if minor < 0 { "-" } else { "" };
+    let digits = format!("{:0>width$}", minor.unsigned_abs(), width = exponent + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - exponent);
+    if exponent == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_sum_is_printed_as_an_amount_is() {
+        for code in ["EUR", "JPY", "KWD", "CLF"] {
+            let currency = Currency::new(code).expect(code);
+            for minor in [0, 1, -1, 10, -99, 100, 123_456, i64::MAX, i64::MIN] {
+                assert_eq!(major(currency, i128::from(minor)), currency.format(minor));
+            }
+        }
+        let eur = Currency::new("EUR").expect("known");
+        assert_eq!(major(eur, i128::from(i64::MAX) * 10), "922337203685477580.70");
+    }
+}

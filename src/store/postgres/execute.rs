@@ -1,0 +1,136 @@
+//! Executing a request: once, by whichever leader locks it first; later calls answer what that one made of it.
+
+use sqlx::Row;
+use sqlx::postgres::PgConnection;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::error::at;
+use super::requests::state_of;
+use super::ticks::seconds;
+use super::tx::Done;
+use crate::domain::Claim;
+use crate::domain::run::RunState;
+use crate::store::{Execution, JobRow, RequestState, StoreError, TickRecord};
+
+const OPERATION: &str = "execute";
+
+/// Executes one request.
+pub(super) async fn execute(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    request: Uuid,
+    execution: &Execution,
+) -> Result<Done<RequestState>, StoreError> {
+    let row = sqlx::query(include_str!("sql/request_lock.sql"))
+        .bind(request)
+        .bind(claim.election.as_str())
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?;
+    let Some(row) = row else {
+        return Err(StoreError::Broken {
+            operation: OPERATION,
+            detail: format!("there is no request {request} in election {}", claim.election),
+        });
+    };
+    match state_of(&row).map_err(at(OPERATION))? {
+        RequestState::Waiting => {}
+        already @ (RequestState::Done { .. } | RequestState::Refused { .. }) => return Ok(Done::RollBack(already)),
+    }
+    let made = match execution {
+        Execution::Open { job, tick } => open(connection, claim, request, job, tick).await?,
+        Execution::Retry { run, keys } => {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            retry(connection, claim, *run, &keys).await?
+        }
+        Execution::Refuse(why) => RequestState::Refused { why: why.clone() },
+    };
+    let state = match made {
+        RequestState::Waiting => "waiting",
+        RequestState::Done { .. } => "done",
+        RequestState::Refused { .. } => "refused",
+    };
+    sqlx::query(include_str!("sql/request_done.sql"))
+        .bind(request)
+        .bind(state)
+        .bind(Json(&made))
+        .bind(claim.term.get())
+        .execute(connection)
+        .await
+        .map_err(at(OPERATION))?;
+    Ok(Done::Commit(made))
+}
+
+/// Opens a manual run; the request's row is locked, so there is none of this request yet.
+async fn open(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    request: Uuid,
+    job: &JobRow,
+    tick: &TickRecord,
+) -> Result<RequestState, StoreError> {
+    let run: Option<i64> = sqlx::query_scalar(include_str!("sql/run_open_manual.sql"))
+        .bind(job.id)
+        .bind(claim.election.as_str())
+        .bind(job.fingerprint.as_str())
+        .bind(claim.term.get())
+        .bind(request)
+        .bind(job.definition.timing.run_deadline.map(seconds))
+        .bind(tick.tick)
+        .bind(tick.due_at)
+        .bind(tick.cutoff_at)
+        .bind(tick.value_date)
+        .fetch_optional(connection)
+        .await
+        .map_err(at(OPERATION))?;
+    Ok(match run {
+        Some(run) => RequestState::Done { run, units: 0 },
+        None => RequestState::Refused {
+            why: format!(
+                "job {} was changed or removed meanwhile, or the cutoff {} lies in the future; ask again",
+                job.definition.name, tick.cutoff_at
+            ),
+        },
+    })
+}
+
+/// Sets units back to pending and reopens their run: units first, by id, then their instructions, then the run.
+async fn retry(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    run: i64,
+    keys: &[&str],
+) -> Result<RequestState, StoreError> {
+    let refused = |why: String| Ok(RequestState::Refused { why });
+    let found: Option<(String, bool)> = sqlx::query_as(include_str!("sql/run_for_retry.sql"))
+        .bind(run)
+        .bind(claim.election.as_str())
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?;
+    let Some((state, was_planning)) = found else {
+        return refused(format!("run {run} does not belong to election {}", claim.election));
+    };
+    match RunState::parse(&state) {
+        Some(RunState::Open | RunState::CompleteSetAside) => {}
+        Some(RunState::Planning | RunState::Complete | RunState::Skipped | RunState::Coalesced | RunState::Missed)
+        | None => return refused(format!("run {run} is {state}: it has no unit that is set aside")),
+    }
+    let row = sqlx::query(include_str!("sql/units_retry.sql"))
+        .bind(run)
+        .bind(keys)
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?;
+    let retried: i64 = row.try_get("retried").map_err(at(OPERATION))?;
+    let in_doubt: i64 = row.try_get("in_doubt").map_err(at(OPERATION))?;
+    if retried == 0 && !(was_planning && keys.is_empty()) {
+        return refused(format!(
+            "no unit of run {run} with these keys is set aside and may be tried again ({in_doubt} have an instruction \
+             whose outcome is unknown, which a person must find out first)"
+        ));
+    }
+    sqlx::query(include_str!("sql/run_reopen.sql")).bind(run).execute(connection).await.map_err(at(OPERATION))?;
+    Ok(RequestState::Done { run, units: u64::try_from(retried).unwrap_or(0) })
+}

@@ -1,0 +1,130 @@
+//! The kill switch. Halting and resuming take an election's exclusive lock, each in a transaction of its own: once it has
+//! committed, every transaction that began before has ended and every later one finds the halt.
+//!
+//! Nobody is ended for it: batches under way commit, and the wait for them is bounded and reported.
+
+use std::time::Duration;
+
+use sqlx::Row;
+use sqlx::postgres::PgConnection;
+
+use super::acts::{self, Act};
+use super::error::at;
+use super::fence;
+use super::store::{PgStore, finish};
+use super::tx::Done;
+use super::within::{CONTROL, within};
+use crate::domain::ElectionName;
+use crate::store::{Actor, HaltReport, Scope, StoreError};
+
+/// The longest wait for the transactions under way.
+const WAIT: Duration = Duration::from_mins(1);
+
+/// What is done to elections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Switch {
+    /// Halt.
+    Halt,
+    /// Resume.
+    Resume,
+}
+
+impl Switch {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Halt => "halt",
+            Self::Resume => "resume",
+        }
+    }
+
+    const fn statement(self) -> &'static str {
+        match self {
+            Self::Halt => include_str!("sql/halt.sql"),
+            Self::Resume => include_str!("sql/resume.sql"),
+        }
+    }
+}
+
+/// Switches each election of the scope, one after the other.
+pub(super) async fn switch(
+    store: &PgStore,
+    switch: Switch,
+    scope: &Scope,
+    reason: &str,
+    actor: &Actor,
+) -> Result<Vec<HaltReport>, StoreError> {
+    let operation = switch.as_str();
+    let elections = match scope {
+        Scope::One(election) => vec![election.clone()],
+        Scope::All => all_elections(store, operation).await?,
+    };
+    let mut reports = Vec::with_capacity(elections.len());
+    for election in elections {
+        let mut tx = store.command_tx(operation).await?;
+        let worked = within(operation, WAIT + CONTROL, one(tx.conn(), switch, &election, reason, actor)).await;
+        reports.push(finish(tx, worked).await?);
+    }
+    Ok(reports)
+}
+
+async fn one(
+    connection: &mut PgConnection,
+    switch: Switch,
+    election: &ElectionName,
+    reason: &str,
+    actor: &Actor,
+) -> Result<Done<HaltReport>, StoreError> {
+    let operation = switch.as_str();
+    fence::lock_exclusive(connection, operation, election.as_str(), WAIT).await?;
+    let by = format!("{}@{}", actor.user, actor.host);
+    let query = sqlx::query_scalar(switch.statement()).bind(election.as_str());
+    let query = match switch {
+        Switch::Halt => query.bind(reason).bind(by.as_str()),
+        Switch::Resume => query,
+    };
+    // The term found, where the switch was turned; nothing where it stood that way already.
+    let turned: Option<i64> = query.fetch_optional(&mut *connection).await.map_err(at(operation))?;
+    let row = sqlx::query(include_str!("sql/on_the_wire.sql"))
+        .bind(election.as_str())
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(at(operation))?;
+    let on_the_wire: i64 = row.try_get("on_the_wire").map_err(at(operation))?;
+    let waited_ms: i64 = row.try_get("waited_ms").map_err(at(operation))?;
+    let term: Option<i64> = row.try_get("term").map_err(at(operation))?;
+    acts::write(
+        connection,
+        operation,
+        actor,
+        Act {
+            action: operation,
+            target: election.as_str(),
+            reason: Some(reason),
+            election: Some(election.as_str()),
+            term,
+            details: Some(serde_json::json!({ "already": turned.is_none(), "on_the_wire": on_the_wire })),
+        },
+    )
+    .await?;
+    Ok(Done::Commit(HaltReport {
+        election: election.clone(),
+        already: turned.is_none(),
+        on_the_wire: u64::try_from(on_the_wire).unwrap_or(0),
+        waited_ms: u64::try_from(waited_ms).unwrap_or(0),
+    }))
+}
+
+async fn all_elections(store: &PgStore, operation: &'static str) -> Result<Vec<ElectionName>, StoreError> {
+    let mut held = store.control.acquire(operation).await?;
+    let names: Vec<String> = within(operation, CONTROL, async {
+        sqlx::query_scalar(include_str!("sql/elections.sql")).fetch_all(held.connection()).await.map_err(at(operation))
+    })
+    .await?;
+    held.give_back();
+    names
+        .into_iter()
+        .map(|name| {
+            ElectionName::new(name).map_err(|error| StoreError::Broken { operation, detail: error.to_string() })
+        })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! The unfenced half of the port: each operation with its session, its transaction and its bound.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::halt::{Switch, switch};
+use super::store::{PgStore, finish};
+use super::tenure::PgTenure;
+use super::within::{COMMAND, CONTROL, READ, within};
+use super::{
+    advance, audit, binding, fence, figures, fitness, history, import, migrate, requests, revert, runs, status, units,
+};
+use crate::domain::{Claim, ElectionName};
+use crate::store::{
+    Actor, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health, HistoryView,
+    ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind, RequestState, RevertOutcome,
+    RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore,
+    UnitFilter, UnitView,
+};
+
+/// An operation of single statements on the control pool.
+macro_rules! control {
+    ($self:ident, $operation:literal, $bound:expr, $connection:ident => $work:expr) => {{
+        let mut held = $self.control.acquire($operation).await?;
+        let $connection = held.connection();
+        let done = within($operation, $bound, $work).await;
+        // After a fault the session is dropped: what was given up may still be under way on the server.
+        if done.is_ok() {
+            held.give_back();
+        }
+        done
+    }};
+}
+
+/// The same, reading for people: one at a time, so that the fence never waits for them.
+macro_rules! reading {
+    ($self:ident, $operation:literal, $connection:ident => $work:expr) => {{
+        let _turn = within($operation, READ, async {
+            $self.reading.acquire().await.map_err(|_closed| StoreError::Ended { operation: $operation })
+        })
+        .await?;
+        control!($self, $operation, READ, $connection => $work)
+    }};
+}
+
+#[async_trait]
+impl Store for PgStore {
+    async fn health(&self) -> Result<Health, StoreError> {
+        fitness::health(self).await
+    }
+
+    async fn now(&self) -> Result<DateTime<Utc>, StoreError> {
+        control!(self, "now", CONTROL, connection => binding::now(connection))
+    }
+
+    async fn bind(&self, coordinator: &CoordinatorBinding) -> Result<BindOutcome, StoreError> {
+        control!(self, "bind", CONTROL, connection => binding::bind(connection, coordinator))
+    }
+
+    async fn fence(&self, election: &ElectionName) -> Result<Option<Fence>, StoreError> {
+        control!(self, "fence", CONTROL, connection => fence::read(connection, "fence", election))
+    }
+
+    async fn advance(&self, claim: &Claim, leader: &Leader, within: Duration) -> Result<AdvanceOutcome, StoreError> {
+        advance::advance(self, claim, leader, within).await
+    }
+
+    async fn tenure(
+        &self,
+        claim: &Claim,
+        limits: TenureLimits,
+        baseline: Lineage,
+    ) -> Result<Arc<dyn TenureStore>, StoreError> {
+        Ok(Arc::new(PgTenure::open(self, claim, limits, baseline).await?))
+    }
+
+    async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
+        control!(self, "note_tenure", CONTROL, connection => binding::note_tenure(connection, claim, ended))
+    }
+
+    async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
+        switch(self, Switch::Halt, scope, reason, actor).await
+    }
+
+    async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
+        switch(self, Switch::Resume, scope, reason, actor).await
+    }
+
+    async fn request(&self, kind: &RequestKind, actor: &Actor, reason: Option<&str>) -> Result<Uuid, StoreError> {
+        let mut tx = self.control_tx("request").await?;
+        let worked = within("request", CONTROL, requests::file(tx.conn(), kind, actor, reason)).await;
+        finish(tx, worked).await
+    }
+
+    async fn request_state(&self, request: Uuid) -> Result<Option<RequestState>, StoreError> {
+        control!(self, "request_state", CONTROL, connection => requests::state(connection, request))
+    }
+
+    async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError> {
+        let mut tx = self.command_tx("import").await?;
+        let worked = within("import", COMMAND, import::import(tx.conn(), import, actor)).await;
+        finish(tx, worked).await
+    }
+
+    async fn imports(&self, limit: u32) -> Result<Vec<ImportRecord>, StoreError> {
+        reading!(self, "imports", connection => import::imports(connection, limit))
+    }
+
+    async fn import_by_id(&self, import: i64) -> Result<Option<ImportView>, StoreError> {
+        reading!(self, "import_by_id", connection => import::import_by_id(connection, import))
+    }
+
+    async fn revert_import(&self, import: i64, reason: &str, actor: &Actor) -> Result<RevertOutcome, StoreError> {
+        let mut tx = self.command_tx("revert_import").await?;
+        let worked = within("revert_import", COMMAND, revert::revert_import(tx.conn(), import, reason, actor)).await;
+        finish(tx, worked).await
+    }
+
+    async fn status(&self) -> Result<StatusView, StoreError> {
+        reading!(self, "status", connection => status::status(connection))
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
+        reading!(self, "runs", connection => runs::runs(connection, filter))
+    }
+
+    async fn run_by_id(&self, run: i64) -> Result<Option<RunView>, StoreError> {
+        reading!(self, "run_by_id", connection => runs::run_by_id(connection, run))
+    }
+
+    async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
+        reading!(self, "units", connection => units::units(connection, filter))
+    }
+
+    async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {
+        reading!(self, "history", connection => history::history(connection, limit))
+    }
+
+    async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError> {
+        reading!(self, "figures", connection => figures::figures(connection, election))
+    }
+
+    async fn audit(&self) -> Result<AuditReport, StoreError> {
+        let mut tx = self.snapshot_tx("audit").await?;
+        let worked = within("audit", COMMAND, audit::audit(tx.conn())).await;
+        finish(tx, worked.map(super::tx::Done::RollBack)).await
+    }
+
+    async fn migrate(&self) -> Result<(i64, i64), StoreError> {
+        let mut tx = self.command_tx("migrate").await?;
+        let worked = within("migrate", COMMAND, migrate::migrate(tx.conn())).await;
+        finish(tx, worked).await
+    }
+
+    async fn close(&self) {
+        self.control.close();
+    }
+}

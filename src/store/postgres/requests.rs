@@ -1,0 +1,90 @@
+//! Requests of operators: filed by whoever asks, executed by the leader.
+
+use sqlx::Row;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::acts::{self, Act};
+use super::error::at;
+use super::tx::Done;
+use crate::domain::Claim;
+use crate::store::{Actor, PendingRequest, RequestKind, RequestState, StoreError};
+
+/// Files a request for the leader of the election that the job or run belongs to.
+pub(super) async fn file(
+    connection: &mut PgConnection,
+    kind: &RequestKind,
+    actor: &Actor,
+    reason: Option<&str>,
+) -> Result<Done<Uuid>, StoreError> {
+    let operation = "request";
+    let (action, target, election) = match kind {
+        RequestKind::Trigger { job, .. } => {
+            let election: Option<String> = sqlx::query_scalar(include_str!("sql/election_of_job.sql"))
+                .bind(job.as_str())
+                .fetch_optional(&mut *connection)
+                .await
+                .map_err(at(operation))?;
+            ("trigger", format!("job {job}"), election)
+        }
+        RequestKind::RetryUnits { run, .. } => {
+            let election: Option<String> = sqlx::query_scalar(include_str!("sql/election_of_run.sql"))
+                .bind(run)
+                .fetch_optional(&mut *connection)
+                .await
+                .map_err(at(operation))?;
+            ("units retry", format!("run {run}"), election)
+        }
+    };
+    let Some(election) = election else {
+        return Err(StoreError::Broken { operation, detail: format!("{target} does not exist in the store") });
+    };
+    let details = serde_json::to_value(kind).ok();
+    let act = Act { action, target: &target, reason, election: Some(&election), term: None, details };
+    let act = acts::write(connection, operation, actor, act).await?;
+    let id: Uuid = sqlx::query_scalar(include_str!("sql/request_insert.sql"))
+        .bind(election.as_str())
+        .bind(Json(kind))
+        .bind(act)
+        .fetch_one(connection)
+        .await
+        .map_err(at(operation))?;
+    Ok(Done::Commit(id))
+}
+
+/// How a request went.
+pub(super) async fn state(connection: &mut PgConnection, request: Uuid) -> Result<Option<RequestState>, StoreError> {
+    let operation = "request_state";
+    let row = sqlx::query(include_str!("sql/request_state.sql"))
+        .bind(request)
+        .fetch_optional(connection)
+        .await
+        .map_err(at(operation))?;
+    row.as_ref().map(state_of).transpose().map_err(at(operation))
+}
+
+/// The state of a request's row.
+pub(super) fn state_of(row: &PgRow) -> Result<RequestState, sqlx::Error> {
+    let result: Option<Json<RequestState>> = row.try_get("result")?;
+    Ok(result.map_or(RequestState::Waiting, |result| result.0))
+}
+
+/// Requests that wait, oldest first, a bounded page.
+pub(super) async fn requests(
+    connection: &mut PgConnection,
+    claim: &Claim,
+) -> Result<Done<Vec<PendingRequest>>, StoreError> {
+    let operation = "requests";
+    let rows = sqlx::query(include_str!("sql/requests.sql"))
+        .bind(claim.election.as_str())
+        .fetch_all(connection)
+        .await
+        .map_err(at(operation))?;
+    rows.iter().map(request_of).collect::<Result<_, _>>().map(Done::RollBack).map_err(at(operation))
+}
+
+fn request_of(row: &PgRow) -> Result<PendingRequest, sqlx::Error> {
+    let kind: Json<RequestKind> = row.try_get("kind")?;
+    Ok(PendingRequest { id: row.try_get("id")?, kind: kind.0, at: row.try_get("at")? })
+}

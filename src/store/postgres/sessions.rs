@@ -1,0 +1,247 @@
+//! Sessions with the database: a small pool that knows its backends.
+//!
+//! Why not the driver's pool: a tenure's sessions must be known by (pid, start) so that they can be ended from another
+//! connection; a session whose transaction was dropped half way must never be lent again; a new session that finds
+//! another database must say so instead of being tried again; and nothing may be left running when the tenure ends.
+//!
+//! Invariants:
+//! - A session is lent to one holder. It comes back only by [`Held::give_back`], after a finished transaction; dropped in
+//!   any other way its socket is closed.
+//! - After [`Sessions::close`] none is lent or opened.
+//!
+//! Deliberately absent: background tasks, and retries but for a session that died while it stood idle.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection, Row};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::error::{at, fault};
+use super::lineage::Baseline;
+use super::within::{CONNECT, PING, within};
+use crate::store::{StoreError, TenureLimits};
+
+/// One session on the server. A pid alone may be another session's by now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Backend {
+    pub(super) pid: i32,
+    pub(super) started: DateTime<Utc>,
+}
+
+/// What sessions are for; decides their settings.
+#[derive(Debug, Clone)]
+pub(super) enum Purpose {
+    /// Eligibility, the fence, status, refusals, ending other sessions.
+    Control,
+    /// One command with one long transaction.
+    Command,
+    /// The transactions of one tenure.
+    Tenure { limits: TenureLimits, baseline: Arc<Baseline> },
+}
+
+/// A bounded set of sessions.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    options: PgConnectOptions,
+    purpose: Purpose,
+    permits: Arc<Semaphore>,
+    acquire_timeout: Duration,
+    idle: Mutex<Vec<Session>>,
+    /// Backends of a tenure that may be alive.
+    backends: Mutex<Vec<Backend>>,
+    opened: AtomicU64,
+    closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Session {
+    connection: PgConnection,
+    backend: Backend,
+}
+
+/// A session that is lent. Dropping it closes it.
+#[derive(Debug)]
+pub(super) struct Held {
+    session: Session,
+    sessions: Arc<Sessions>,
+    /// Whether it stood idle before, and may have died meanwhile.
+    pub(super) reused: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+fn open_lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics under these locks, and what they hold is whole at any time.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sessions {
+    pub(super) fn new(options: PgConnectOptions, most: u32, acquire_timeout: Duration, purpose: Purpose) -> Arc<Self> {
+        let permits = usize::try_from(most.max(1)).unwrap_or(1);
+        Arc::new(Self {
+            options,
+            purpose,
+            permits: Arc::new(Semaphore::new(permits)),
+            acquire_timeout,
+            idle: Mutex::new(Vec::new()),
+            backends: Mutex::new(Vec::new()),
+            opened: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Lends a session, opening one where none is idle.
+    ///
+    /// # Errors
+    /// [`StoreError::Ended`] after [`Self::close`]; [`StoreError::TimedOut`] where none comes free; those of connecting.
+    pub(super) async fn acquire(self: &Arc<Self>, operation: &'static str) -> Result<Held, StoreError> {
+        let waited = tokio::time::timeout(self.acquire_timeout, Arc::clone(&self.permits).acquire_owned()).await;
+        let permit = match waited {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_closed)) => return Err(StoreError::Ended { operation }),
+            Err(_) => return Err(StoreError::TimedOut { operation, within: self.acquire_timeout }),
+        };
+        let idle = self.take_idle(operation).await;
+        let reused = idle.is_some();
+        let session = match idle {
+            Some(session) => session,
+            None => within(operation, CONNECT, Box::pin(self.open(operation))).await?,
+        };
+        let held = Held { session, sessions: Arc::clone(self), reused, _permit: permit };
+        if self.closed.load(Ordering::SeqCst) { Err(StoreError::Ended { operation }) } else { Ok(held) }
+    }
+
+    /// An idle session. Those of the control pool are looked at first, for what they are needed for (ending a session,
+    /// noting a refusal) is done once; whoever begins a transaction finds a dead session out by itself.
+    async fn take_idle(&self, operation: &'static str) -> Option<Session> {
+        loop {
+            let mut session = open_lock(&self.idle).pop()?;
+            match self.purpose {
+                Purpose::Tenure { .. } | Purpose::Command => return Some(session),
+                Purpose::Control => {
+                    let ping = async { session.connection.ping().await.map_err(at(operation)) };
+                    match within(operation, PING, ping).await {
+                        Ok(()) => return Some(session),
+                        Err(error) => tracing::debug!(operation, %error, "an idle session was dead"),
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many sessions were ever opened; changes when one was replaced.
+    pub(super) fn opened(&self) -> u64 {
+        self.opened.load(Ordering::SeqCst)
+    }
+
+    async fn open(&self, operation: &'static str) -> Result<Session, StoreError> {
+        let mut connection = self.options.connect().await.map_err(at(operation))?;
+        let backend = self.prepare(&mut connection, operation).await?;
+        if let Purpose::Tenure { .. } = self.purpose {
+            open_lock(&self.backends).push(backend);
+        }
+        self.opened.fetch_add(1, Ordering::SeqCst);
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(StoreError::Ended { operation });
+        }
+        if let Purpose::Tenure { baseline, .. } = &self.purpose {
+            baseline.compare(&mut connection, operation).await?;
+        }
+        Ok(Session { connection, backend })
+    }
+
+    /// Settings and identity, in the simple protocol or in one extended statement: a pooler in between must not break
+    /// this before it is found out.
+    async fn prepare(&self, connection: &mut PgConnection, operation: &'static str) -> Result<Backend, StoreError> {
+        let row = match &self.purpose {
+            Purpose::Control => {
+                sqlx::raw_sql(include_str!("sql/session_control.sql")).fetch_one(&mut *connection).await
+            }
+            Purpose::Command => {
+                sqlx::raw_sql(include_str!("sql/session_command.sql")).fetch_one(&mut *connection).await
+            }
+            Purpose::Tenure { limits, .. } => {
+                sqlx::query(include_str!("sql/session_tenure.sql"))
+                    .bind(milliseconds(limits.statement_timeout))
+                    .bind(milliseconds(limits.lock_timeout))
+                    .bind(milliseconds(limits.idle_in_transaction_timeout))
+                    .persistent(false)
+                    .fetch_one(&mut *connection)
+                    .await
+            }
+        }
+        .map_err(at(operation))?;
+        let pid: i32 = row.try_get("pid").map_err(at(operation))?;
+        let started: DateTime<Utc> = row.try_get("started").map_err(at(operation))?;
+        Ok(Backend { pid, started })
+    }
+
+    /// Lends and opens nothing more, and drops what is idle. Sessions that are lent go on until they are ended.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.permits.close();
+        open_lock(&self.idle).clear();
+    }
+
+    /// Whether it was closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Backends that may be alive.
+    pub(super) fn backends(&self) -> Vec<Backend> {
+        open_lock(&self.backends).clone()
+    }
+
+    /// Forgets a backend that is known to be gone.
+    pub(super) fn forget(&self, backend: Backend) {
+        open_lock(&self.backends).retain(|known| *known != backend);
+    }
+}
+
+/// A time-out as PostgreSQL reads it; at least 1 ms, for 0 would switch it off.
+fn milliseconds(time: Duration) -> String {
+    time.as_millis().max(1).to_string()
+}
+
+impl Held {
+    /// The connection.
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.session.connection
+    }
+
+    /// Which session it is.
+    pub(super) fn backend(&self) -> Backend {
+        self.session.backend
+    }
+
+    /// The set that it belongs to.
+    pub(super) fn sessions(&self) -> Arc<Sessions> {
+        Arc::clone(&self.sessions)
+    }
+
+    /// Gives the session back after a finished transaction.
+    pub(super) fn give_back(self) {
+        let Self { session, sessions, _permit, .. } = self;
+        if !sessions.is_closed() {
+            open_lock(&sessions.idle).push(session);
+        }
+    }
+
+    /// Closes the session in good order; only for one that has nothing under way.
+    pub(super) async fn close(self, operation: &'static str) {
+        let Self { session, sessions, _permit, .. } = self;
+        if let Err(error) = within(operation, CONNECT, async {
+            session.connection.close().await.map_err(|error| fault(operation, &error))
+        })
+        .await
+        {
+            tracing::debug!(operation, %error, "closing a session");
+        } else {
+            sessions.forget(session.backend);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! How the database is reached: plain values from the configuration, so that nobody else needs the driver's types.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+
+use crate::store::StoreError;
+
+/// How to reach the database, and who asks.
+#[derive(Clone, Default)]
+pub struct PgSettings {
+    /// `postgres://…`; may hold a password.
+    pub url: String,
+    /// The password, where the URL has none.
+    pub password: Option<String>,
+    /// libpq's `sslmode`: `disable`, `prefer`, `require`, `verify-ca`, `verify-full`; `None`: as the URL says.
+    pub tls_mode: Option<String>,
+    /// The authorities' certificates, PEM.
+    pub tls_ca: Option<PathBuf>,
+    /// One's own certificate and key, PEM.
+    pub tls_identity: Option<(PathBuf, PathBuf)>,
+    /// The replica's id; shown in `application_name` and kept with refusals. For a command, its name.
+    pub replica: String,
+}
+
+impl fmt::Debug for PgSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PgSettings").field("replica", &self.replica).finish_non_exhaustive()
+    }
+}
+
+impl PgSettings {
+    pub(super) fn options(&self) -> Result<PgConnectOptions, StoreError> {
+        let unfit = |what: &str, error: sqlx::Error| StoreError::Unfit { detail: format!("{what}: {error}") };
+        let mut options = PgConnectOptions::from_str(&self.url).map_err(|error| unfit("database.url", error))?;
+        if let Some(password) = &self.password {
+            options = options.password(password);
+        }
+        if let Some(mode) = &self.tls_mode {
+            options = options.ssl_mode(PgSslMode::from_str(mode).map_err(|error| unfit("database.tls_mode", error))?);
+        }
+        if let Some(authorities) = &self.tls_ca {
+            options = options.ssl_root_cert(authorities);
+        }
+        if let Some((certificate, key)) = &self.tls_identity {
+            options = options.ssl_client_cert(certificate).ssl_client_key(key);
+        }
+        // There are no floats here, and a pooler refuses the parameter before it could be told apart.
+        Ok(options.extra_float_digits(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_and_never_shown() {
+        let mut settings =
+            PgSettings { url: "postgres://bursar:secret@db/payments".to_owned(), ..PgSettings::default() };
+        assert!(settings.options().is_ok());
+        assert!(!format!("{settings:?}").contains("secret"));
+        settings.tls_mode = Some("perhaps".to_owned());
+        let error = settings.options().expect_err("no such mode").to_string();
+        assert!(error.contains("database.tls_mode"), "{error}");
+    }
+}

@@ -1,0 +1,32 @@
+-- Audit: runs that were opened and batches that settled while their election was halted.
+-- By the store's clock and the operators' acts. What is recorded of calls that had left before is allowed: such a batch settles called units only. $1 examples
+with acts as (
+    select a.election, a.action, a.at,
+           lead(a.at) over (partition by a.election order by a.id) as until
+      from bursar.operator_act a
+     where a.action in ('halt', 'resume')
+       and a.election is not null
+       and not coalesce((a.details ->> 'already')::boolean, false)
+), halted as (
+    select a.election, a.at as since, coalesce(a.until, 'infinity') as until from acts a where a.action = 'halt'
+), bad as (
+    select format('run %s of %s was opened at %s, halted since %s', r.id, r.election, r.opened_at, h.since) as what
+      from halted h
+      join bursar.run r on r.election = h.election and r.opened_at > h.since and r.opened_at < h.until
+    union all
+    select format('batch %s of %s was committed at %s, halted since %s', b.id, b.election, b.committed_at, h.since)
+      from halted h
+      join bursar.batch b on b.election = h.election and b.committed_at > h.since and b.committed_at < h.until
+     where b.carried > 0
+        or b.empty > 0
+        or b.instructions > 0
+        or (b.settled > 0
+            and exists (select
+                          from bursar.unit u
+                         where u.batch_id = b.id
+                           and u.state = 'settled'
+                           and not exists (select from bursar.instruction i where i.unit_id = u.id and i.kind = 'call')))
+)
+select (select count(*) from bad) as violations,
+       (select array_agg(b.what) from (select bad.what from bad order by bad.what limit $1) b) as examples,
+       null::text as not_proven;

@@ -1,0 +1,23 @@
+-- Fenced (begin). Locks units of an outside handler that are due: never called, or to be called again now.
+-- Safe because: what is taken is decided by the upsert that follows, on the instruction's own row; this only chooses.
+-- $1 run, $2 election, $3 limit
+select u.id, u.key, u.attempts, u.generation
+  from bursar.unit u
+  -- One look per unit, whatever the planner thinks that it knows: hence the fence of OFFSET.
+  left join lateral (
+       select i.id, i.state, i.next_attempt_at
+         from bursar.instruction i
+        where i.unit_id = u.id and i.kind = 'call' and i.generation = u.generation
+       offset 0) i on true
+ where u.run_id = $1
+   and u.election = $2
+   and u.state = 'pending'
+   -- Always true; said so that the two small indexes of pending units fit.
+   and (u.attempts = 0 or u.attempts > 0)
+   and (u.next_attempt_at is null or u.next_attempt_at <= clock_timestamp())
+   and (i.id is null
+        or (i.state in ('pending', 'unknown') and (i.next_attempt_at is null or i.next_attempt_at <= clock_timestamp())))
+   and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open')
+ order by u.id
+ limit $3
+   for update of u skip locked;

@@ -1,0 +1,4 @@
+-- The store's time and what waits in an election. Inside a fenced transaction.
+select clock_timestamp() as now,
+       (select count(*) from bursar.request q where q.election = $1 and q.state = 'waiting') as requests,
+       (select count(*) from bursar.run r where r.election = $1 and r.state in ('planning', 'open')) as open_runs;

@@ -1,0 +1,20 @@
+-- What a lower term left on the wire has an unknown outcome, in doubt for good. An idempotent receiver is asked again; else
+-- a person finds out, and a unit that waits for it is set aside. Fenced: no lower term can still send or record, for its
+-- transactions are refused; the units are locked already.
+with lost as (
+    update bursar.instruction i
+       set state = case when i.idempotent then 'unknown' else 'held' end,
+           reason = case when i.idempotent then i.reason else 'unknown' end,
+           next_attempt_at = case when i.idempotent then clock_timestamp() end,
+           last_error = 'the leader of term ' || coalesce(i.sending_term, 0) || ' ended before an answer was recorded',
+           in_doubt = true
+     where i.election = $1 and i.state = 'sending' and coalesce(i.sending_term, 0) < $2
+ returning i.unit_id, i.state, i.last_error
+), aside as (
+    update bursar.unit u
+       set state = 'set_aside', last_error = lost.last_error, ended_at = clock_timestamp(), term = $2
+      from lost
+     where u.id = lost.unit_id and lost.state = 'held' and u.state = 'pending'
+ returning u.id
+)
+select count(*) from lost;

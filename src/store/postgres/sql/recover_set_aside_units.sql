@@ -1,0 +1,4 @@
+-- The pending units of runs that killed too many leaders. The runs are locked.
+update bursar.unit u
+   set state = 'set_aside', last_error = $2, ended_at = clock_timestamp(), term = $3
+ where u.run_id = any ($1) and u.state = 'pending';

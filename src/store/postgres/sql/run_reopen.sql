@@ -1,0 +1,5 @@
+-- The run of retried units has work again. Deaths before the retry count no more.
+update bursar.run r
+   set state = case when r.was_planning then 'planning' else 'open' end, was_planning = false, finished_at = null,
+       why = null, deaths = 0, worked_term = null, worked_at = null
+ where r.id = $1 and r.state in ('open', 'complete_set_aside');

@@ -1,0 +1,13 @@
+-- Jobs that were not removed, each with its newest tick.
+select j.name, j.election, j.fingerprint, j.evaluated_until, j.definition,
+       case when j.paused_at is not null then coalesce(j.paused_reason, '') end as paused,
+       t.tick as last_tick, t.state as last_state
+  from bursar.job j
+  left join lateral (
+       select r.tick, r.state
+         from bursar.run r
+        where r.job_id = j.id and r.kind = 'tick'
+        order by r.tick desc
+        limit 1) t on true
+ where j.removed_at is null
+ order by j.name;

@@ -1,0 +1,15 @@
+-- One run row per tick, also for ticks without work. Fenced, under the job row's lock; a tick that has its run is left as
+-- it is. The deadline counts from the due time, so that a run opened late is overdue when it was promised.
+insert into bursar.run (job_id, job, election, kind, tick, due_at, cutoff_at, value_date, definition, fingerprint, state,
+                        why, caught_up, deadline_at, opened_term, finished_at)
+select j.id, j.name, $2, 'tick', t.tick, t.due_at, t.cutoff_at, t.value_date, j.definition, j.fingerprint, t.state,
+       t.why, t.caught_up, case when t.state = 'planning' then t.due_at + make_interval(secs => $4) end, $3,
+       case when t.state <> 'planning' then clock_timestamp() end
+  from bursar.job j
+ cross join unnest($5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::date[], $9::text[], $10::text[], $11::boolean[])
+       with ordinality as t (tick, due_at, cutoff_at, value_date, state, why, caught_up, position)
+ where j.id = $1
+ order by t.position
+on conflict (job_id, tick) where kind = 'tick' do nothing
+returning tick, state = 'planning' as opened,
+          (extract(epoch from greatest(opened_at - due_at, interval '0')) * 1000)::bigint as lateness_ms;

@@ -1,0 +1,225 @@
+//! The store under one claim: sessions of its own, every transaction through the fence, and their end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use super::end::end_backends;
+use super::lineage::Baseline;
+use super::sessions::{Purpose, Sessions};
+use super::store::{PgStore, finish};
+use super::tx::{FencedTx, Kind, READ_COMMITTED, begin, enter};
+use super::within::{CONTROL, REJECT, within};
+use super::{
+    calls, charge, error, execute, finish as finish_file, jobs, lineage, open_runs, plan, recover, requests, settle,
+    ticks,
+};
+use crate::domain::Claim;
+use crate::store::{
+    Call, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, JobChange,
+    JobChangeOutcome, JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery,
+    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord,
+    UnitPick,
+};
+
+/// The longest that one operation may take, in statements of the longest allowed: the server bounds each statement, this
+/// bounds a way to the server that swallows answers.
+const STATEMENTS_OF_AN_OPERATION: u32 = 12;
+
+/// The fenced half of the store.
+#[derive(Debug)]
+pub(super) struct PgTenure {
+    claim: Claim,
+    replica: String,
+    deployment: Uuid,
+    limits: TenureLimits,
+    sessions: Arc<Sessions>,
+    control: Arc<Sessions>,
+    baseline: Arc<Baseline>,
+    ended: AtomicBool,
+}
+
+impl PgTenure {
+    /// Opens the first session, and with it compares the store with the baseline.
+    pub(super) async fn open(
+        store: &PgStore,
+        claim: &Claim,
+        limits: TenureLimits,
+        baseline: Lineage,
+    ) -> Result<Self, StoreError> {
+        let deployment = store.deployment_id().await?;
+        let replica = store.replica.clone();
+        let options = store.options_for(claim.election.as_str());
+        let baseline = Arc::new(Baseline::new(baseline));
+        let purpose = Purpose::Tenure { limits, baseline: Arc::clone(&baseline) };
+        let sessions = Sessions::new(options, limits.connections, limits.acquire_timeout, purpose);
+        let first = sessions.acquire("tenure").await?;
+        first.give_back();
+        Ok(Self {
+            claim: claim.clone(),
+            replica,
+            deployment,
+            limits,
+            sessions,
+            control: Arc::clone(&store.control),
+            baseline,
+            ended: AtomicBool::new(false),
+        })
+    }
+
+    /// Begins a transaction and enters the fence.
+    ///
+    /// # Errors
+    /// [`StoreError::Ended`] once the tenure's end began; else those of the way to the database.
+    pub(super) async fn begin(&self, kind: Kind, operation: &'static str) -> Result<Entered<FencedTx>, StoreError> {
+        if self.ended.load(Ordering::SeqCst) {
+            return Err(StoreError::Ended { operation });
+        }
+        let tx = begin(&self.sessions, &self.control, operation, READ_COMMITTED).await?;
+        let entered = enter(tx, &self.claim, kind, self.limits.lock_timeout).await?;
+        if let Entered::Fenced(found) = &entered {
+            self.note_refusal(operation, *found).await;
+        }
+        Ok(entered)
+    }
+
+    /// The bound of what one operation does between the fence and COMMIT.
+    fn bound(&self) -> Duration {
+        (self.limits.statement_timeout + self.limits.idle_in_transaction_timeout)
+            .saturating_mul(STATEMENTS_OF_AN_OPERATION)
+    }
+
+    /// Writes down a refusal, after the rollback, from a pool that belongs to no tenure. Best effort.
+    async fn note_refusal(&self, operation: &'static str, found: Option<FenceHolder>) {
+        let noted = within("fence_reject", REJECT, async {
+            let mut held = self.control.acquire("fence_reject").await?;
+            sqlx::query(include_str!("sql/fence_reject.sql"))
+                .bind(self.claim.election.as_str())
+                .bind(self.claim.term.get())
+                .bind(self.claim.tenure_id.0)
+                .bind(found.map(|holder| holder.term.get()))
+                .bind(found.map(|holder| holder.tenure_id.0))
+                .bind(operation)
+                .bind(self.replica.as_str())
+                .execute(held.connection())
+                .await
+                .map_err(error::at("fence_reject"))?;
+            held.give_back();
+            Ok(())
+        })
+        .await;
+        if let Err(error) = noted {
+            tracing::warn!(operation, claim = %self.claim, %error, "a refusal could not be written down");
+        }
+    }
+}
+
+/// One operation: enters, works, commits or rolls back. What is not mine is answered as it is.
+macro_rules! fenced {
+    ($self:ident, $kind:expr, $operation:literal, $tx:ident => $work:expr) => {{
+        let mut $tx = match $self.begin($kind, $operation).await? {
+            Entered::Mine(tx) => tx,
+            Entered::Fenced(found) => return Ok(Entered::Fenced(found)),
+            Entered::Halted(halt) => return Ok(Entered::Halted(halt)),
+        };
+        let worked = within($operation, $self.bound(), $work).await;
+        finish($tx, worked).await.map(Entered::Mine)
+    }};
+}
+
+#[async_trait]
+impl TenureStore for PgTenure {
+    fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    async fn recover(&self) -> Fenced<Recovery> {
+        fenced!(self, Kind::Record, "recover", tx => recover::recover(tx.conn(), &self.claim))
+    }
+
+    async fn pulse(&self) -> Fenced<Pulse> {
+        fenced!(self, Kind::Begin, "pulse", tx => open_runs::pulse(tx.conn(), &self.claim))
+    }
+
+    async fn jobs(&self) -> Fenced<JobsView> {
+        fenced!(self, Kind::Begin, "jobs", tx => jobs::jobs(tx.conn(), &self.claim))
+    }
+
+    async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
+        fenced!(self, Kind::Begin, "change_job", tx => jobs::change_job(tx.conn(), &self.claim, &change))
+    }
+
+    async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome> {
+        fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_ticks(tx.conn(), &self.claim, &record))
+    }
+
+    async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {
+        fenced!(self, Kind::Begin, "open_runs", tx => open_runs::open_runs(tx.conn(), &self.claim))
+    }
+
+    async fn begin_work(&self, run: i64) -> Fenced<()> {
+        fenced!(self, Kind::Begin, "begin_work", tx => open_runs::begin_work(tx.conn(), &self.claim, run))
+    }
+
+    async fn plan_page(
+        &self,
+        run: &OpenRun,
+        source: &PlanSource,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Fenced<PlanOutcome> {
+        fenced!(self, Kind::Begin, "plan_page", tx => plan::plan_page(tx.conn(), &self.claim, run, source, after, limit))
+    }
+
+    async fn settle(&self, run: &OpenRun, pick: UnitPick, effect: &Effect) -> Fenced<SettleOutcome> {
+        fenced!(self, Kind::Begin, "settle", tx => settle::settle(tx.conn(), &self.claim, self.deployment, run, &pick, effect))
+    }
+
+    async fn charge(&self, run: i64, charges: &[Charge]) -> Fenced<u64> {
+        fenced!(self, Kind::Record, "charge", tx => charge::charge(tx.conn(), &self.claim, run, charges))
+    }
+
+    async fn take_calls(&self, run: &OpenRun, limit: u32) -> Fenced<Vec<Call>> {
+        fenced!(self, Kind::Begin, "take_calls", tx => calls::take_calls(tx.conn(), &self.claim, self.deployment, run, limit))
+    }
+
+    async fn record_calls(&self, run: i64, records: &[CallRecord]) -> Fenced<u64> {
+        fenced!(self, Kind::Record, "record_calls", tx => calls::record_calls(tx.conn(), &self.claim, run, records))
+    }
+
+    async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome> {
+        fenced!(self, Kind::Begin, "finish_run", tx => finish_file::finish_run(tx.conn(), &self.claim, run))
+    }
+
+    async fn requests(&self) -> Fenced<Vec<PendingRequest>> {
+        fenced!(self, Kind::Begin, "requests", tx => requests::requests(tx.conn(), &self.claim))
+    }
+
+    async fn execute(&self, request: Uuid, execution: Execution) -> Fenced<RequestState> {
+        fenced!(self, Kind::Begin, "execute", tx => execute::execute(tx.conn(), &self.claim, request, &execution))
+    }
+
+    async fn lineage(&self) -> Fenced<Lineage> {
+        fenced!(self, Kind::Record, "lineage", tx => lineage::checked(tx.conn(), &self.baseline))
+    }
+
+    async fn release(&self) -> Fenced<()> {
+        fenced!(self, Kind::Record, "release", tx => recover::release(tx.conn(), &self.claim))
+    }
+
+    async fn end(&self, budget: Duration) -> SessionsEnded {
+        self.ended.store(true, Ordering::SeqCst);
+        self.sessions.close();
+        let backends = self.sessions.backends();
+        let ended = end_backends(&self.control, "end", &backends, budget.min(CONTROL)).await;
+        if ended.confirmed {
+            for backend in backends {
+                self.sessions.forget(backend);
+            }
+        }
+        ended
+    }
+}

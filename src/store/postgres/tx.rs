@@ -1,0 +1,259 @@
+//! One transaction: BEGIN, the fence's answer, what the operation does, COMMIT or ROLLBACK.
+//!
+//! Invariants:
+//! - READ COMMITTED is said explicitly: the role's default may be another, under which the fence could not be read afresh.
+//! - The fence is entered before any savepoint: a rollback to a savepoint gives back the locks taken after it.
+//! - Before COMMIT the statement time-out is lifted, and nobody cancels. A COMMIT without a definite answer is
+//!   [`StoreError::Unknown`], and its session is ended first, so that whoever reads the state again reads the final one.
+//! - A transaction dropped half way closes its session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::Row;
+use sqlx::postgres::{PgConnection, PgRow};
+use uuid::Uuid;
+
+use super::end::end_backends;
+use super::error::{at, commit_fault, fault};
+use super::notices::with_warnings;
+use super::sessions::{Held, Sessions};
+use super::within::{ABANDON, COMMIT, ENTER, ROLLBACK, within};
+use crate::domain::{Claim, TenureId, Term};
+use crate::store::{Entered, FenceHolder, Halt, StoreError};
+
+/// The kinds of fenced transaction that a tenure makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Refused where the election is halted.
+    Begin,
+    /// The outcome of what had left before; allowed where halted.
+    Record,
+}
+
+impl Kind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Begin => "begin",
+            Self::Record => "record",
+        }
+    }
+}
+
+/// What an operation's statements came to, and so whether they count.
+#[derive(Debug)]
+pub(super) enum Done<T> {
+    /// Commit, then answer.
+    Commit(T),
+    /// Nothing was written, or nothing of it shall count.
+    RollBack(T),
+}
+
+/// An open transaction on a session of its own.
+#[derive(Debug)]
+pub(super) struct Tx {
+    held: Held,
+    control: Arc<Sessions>,
+    operation: &'static str,
+}
+
+/// A transaction that has entered the fence: the claim was in force, and nobody advances while it lives.
+pub(super) type FencedTx = Tx;
+
+/// Begins a transaction. A session that died while it was idle is replaced, without a word.
+pub(super) async fn begin(
+    sessions: &Arc<Sessions>,
+    control: &Arc<Sessions>,
+    operation: &'static str,
+    statement: &'static str,
+) -> Result<Tx, StoreError> {
+    loop {
+        let mut held = sessions.acquire(operation).await?;
+        let begun = within(operation, ENTER, async {
+            sqlx::raw_sql(statement).execute(held.connection()).await.map(|_| ()).map_err(at(operation))
+        })
+        .await;
+        match begun {
+            Ok(()) => return Ok(Tx { held, control: Arc::clone(control), operation }),
+            // Each turn uses up one idle session, of which there are finitely many.
+            Err(error) if held.reused && !sessions.is_closed() => {
+                tracing::debug!(operation, %error, "an idle session was dead");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// BEGIN of every transaction that writes.
+pub(super) const READ_COMMITTED: &str = "begin isolation level read committed";
+
+/// BEGIN of a report that must see one state.
+pub(super) const ONE_SNAPSHOT: &str = "begin isolation level repeatable read read only";
+
+/// Enters the fence. `Fenced` and `Halted` come back after the rollback.
+pub(super) async fn enter(
+    mut tx: Tx,
+    claim: &Claim,
+    kind: Kind,
+    lock_timeout: Duration,
+) -> Result<Entered<FencedTx>, StoreError> {
+    let operation = tx.operation;
+    let asked = within(operation, lock_timeout + ENTER, async {
+        let row = sqlx::query(include_str!("sql/enter.sql"))
+            .bind(claim.election.as_str())
+            .bind(claim.term.get())
+            .bind(claim.tenure_id.0)
+            .bind(kind.as_str())
+            .fetch_one(tx.conn())
+            .await
+            .map_err(at(operation))?;
+        Answer::read(&row).map_err(at(operation))
+    })
+    .await;
+    let answer = match asked {
+        Ok(answer) => answer,
+        Err(error @ StoreError::TimedOut { .. }) => {
+            tx.abandon().await;
+            return Err(error);
+        }
+        Err(error) => {
+            tx.rollback().await;
+            return Err(error);
+        }
+    };
+    if answer.backend != tx.held.backend().pid {
+        tx.rollback().await;
+        return Err(StoreError::Unfit { detail: super::fitness::POOLER.to_owned() });
+    }
+    match (answer.outcome.as_str(), answer.halt) {
+        ("mine", _) => {
+            crate::point!("store.enter.after");
+            Ok(Entered::Mine(tx))
+        }
+        ("fenced", _) => {
+            tx.rollback().await;
+            Ok(Entered::Fenced(answer.found))
+        }
+        ("halted", Some(halt)) => {
+            tx.rollback().await;
+            Ok(Entered::Halted(halt))
+        }
+        (other, _) => {
+            tx.rollback().await;
+            Err(StoreError::Broken { operation, detail: format!("the fence answered {other:?}") })
+        }
+    }
+}
+
+/// What `bursar.enter` answered.
+struct Answer {
+    outcome: String,
+    found: Option<FenceHolder>,
+    halt: Option<Halt>,
+    backend: i32,
+}
+
+impl Answer {
+    fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let term: Option<i64> = row.try_get("found_term")?;
+        let tenure: Option<Uuid> = row.try_get("found_tenure")?;
+        let since: Option<DateTime<Utc>> = row.try_get("halted_at")?;
+        let halt = match since {
+            Some(since) => Some(Halt { reason: row.try_get("halt_reason")?, since, by: row.try_get("halted_by")? }),
+            None => None,
+        };
+        Ok(Self {
+            outcome: row.try_get("outcome")?,
+            found: holder(term, tenure),
+            halt,
+            backend: row.try_get("backend")?,
+        })
+    }
+}
+
+/// The holder of a fence row.
+pub(super) fn holder(term: Option<i64>, tenure: Option<Uuid>) -> Option<FenceHolder> {
+    Some(FenceHolder { term: Term::new(term?)?, tenure_id: TenureId(tenure?) })
+}
+
+impl Tx {
+    /// The connection, inside of the transaction.
+    pub(super) fn conn(&mut self) -> &mut PgConnection {
+        self.held.connection()
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] where the answer is missing or not definite; the session is ended before (best effort).
+    /// Else the server says that it rolled back.
+    pub(super) async fn commit(mut self) -> Result<(), StoreError> {
+        let operation = self.operation;
+        crate::point!("store.commit.before");
+        // In one message, so that lifting the time-out costs no round trip; in a failed transaction the first of them
+        // fails, and COMMIT cannot turn into a silent ROLLBACK.
+        let answered = within(operation, COMMIT, async {
+            let commit = sqlx::raw_sql("set local statement_timeout = 0; commit").execute(self.held.connection());
+            match with_warnings(commit).await {
+                (Ok(_), None) => Ok(()),
+                (Ok(_), Some(warning)) => Err(StoreError::Unknown { operation, detail: warning }),
+                (Err(error), _) => Err(commit_fault(operation, &error)),
+            }
+        })
+        .await;
+        crate::point!("store.commit.after", failed => StoreError::Unknown { operation, detail: failed.to_string() });
+        tracing::trace!(operation, ok = answered.is_ok(), "commit");
+        match answered {
+            Ok(()) => {
+                self.held.give_back();
+                Ok(())
+            }
+            Err(StoreError::TimedOut { within, .. }) => {
+                self.abandon().await;
+                Err(StoreError::Unknown { operation, detail: format!("no answer within {within:?}") })
+            }
+            Err(error @ StoreError::Unknown { .. }) => {
+                self.abandon().await;
+                Err(error)
+            }
+            Err(definite) => {
+                self.rollback().await;
+                Err(definite)
+            }
+        }
+    }
+
+    /// Rolls back, or ends the session where the server does not answer in time.
+    pub(super) async fn rollback(mut self) {
+        let operation = self.operation;
+        let answered = within(operation, ROLLBACK, async {
+            sqlx::raw_sql("rollback")
+                .execute(self.held.connection())
+                .await
+                .map(|_| ())
+                .map_err(|error| fault(operation, &error))
+        })
+        .await;
+        match answered {
+            Ok(()) => self.held.give_back(),
+            Err(StoreError::TimedOut { .. }) => self.abandon().await,
+            // The session is gone, and the transaction with it.
+            Err(error) => tracing::debug!(operation, %error, "rollback"),
+        }
+    }
+
+    /// Ends the session from another connection and waits until it is gone, as long as the bound allows.
+    pub(super) async fn abandon(self) {
+        let Self { held, control, operation } = self;
+        let backend = held.backend();
+        let sessions = held.sessions();
+        drop(held);
+        let ended = end_backends(&control, operation, &[backend], ABANDON).await;
+        if ended.confirmed {
+            sessions.forget(backend);
+        } else {
+            tracing::warn!(operation, pid = backend.pid, "a session with an open transaction could not be seen to end");
+        }
+    }
+}

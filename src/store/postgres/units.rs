@@ -1,0 +1,78 @@
+//! Units for people, each with its instructions.
+
+use std::collections::HashMap;
+
+use sqlx::Row;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::columns::{small_count, unit_state, unreadable};
+use super::error::at;
+use super::runs::LIST_ROWS;
+use crate::domain::money::Currency;
+use crate::domain::unit::UnitState;
+use crate::store::{InstructionView, StoreError, UnitFilter, UnitView};
+
+/// Units, in the order of ids.
+pub(super) async fn units(connection: &mut PgConnection, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
+    read(connection, filter).await.map_err(at("units"))
+}
+
+async fn read(connection: &mut PgConnection, filter: &UnitFilter) -> Result<Vec<UnitView>, sqlx::Error> {
+    let rows = sqlx::query(include_str!("sql/units.sql"))
+        .bind(filter.run)
+        .bind(filter.state.map(UnitState::as_str))
+        .bind(filter.key.as_deref())
+        .bind(filter.above)
+        .bind(i64::from(filter.limit.clamp(1, LIST_ROWS)))
+        .fetch_all(&mut *connection)
+        .await?;
+    let mut units = rows.iter().map(unit).collect::<Result<Vec<_>, _>>()?;
+    let ids: Vec<i64> = units.iter().map(|unit| unit.id).collect();
+    let rows = sqlx::query(include_str!("sql/unit_instructions.sql")).bind(ids).fetch_all(connection).await?;
+    let mut instructions: HashMap<i64, Vec<InstructionView>> = HashMap::new();
+    for row in &rows {
+        instructions.entry(row.try_get("unit_id")?).or_default().push(instruction(row)?);
+    }
+    for unit in &mut units {
+        unit.instructions = instructions.remove(&unit.id).unwrap_or_default();
+    }
+    Ok(units)
+}
+
+fn unit(row: &PgRow) -> Result<UnitView, sqlx::Error> {
+    Ok(UnitView {
+        id: row.try_get("id")?,
+        run: row.try_get("run_id")?,
+        key: row.try_get("key")?,
+        state: unit_state(row, "state")?,
+        attempts: small_count(row, "attempts")?,
+        next_attempt_at: row.try_get("next_attempt_at")?,
+        last_error: row.try_get("last_error")?,
+        term: row.try_get("term")?,
+        net: amount(row, "net")?,
+        ended_at: row.try_get("ended_at")?,
+        instructions: Vec::new(),
+    })
+}
+
+fn instruction(row: &PgRow) -> Result<InstructionView, sqlx::Error> {
+    Ok(InstructionView {
+        key: row.try_get("idempotency_key")?,
+        kind: row.try_get("kind")?,
+        state: row.try_get("state")?,
+        reason: row.try_get("reason")?,
+        amount: amount(row, "amount")?,
+        currency: row.try_get("currency")?,
+        attempts: small_count(row, "attempts")?,
+        in_doubt: row.try_get("in_doubt")?,
+        term: row.try_get("term")?,
+    })
+}
+
+/// An amount in the row's currency, in major units; none where either is missing.
+fn amount(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error> {
+    let (minor, code): (Option<i64>, Option<&str>) = (row.try_get(column)?, row.try_get("currency")?);
+    let (Some(minor), Some(code)) = (minor, code) else { return Ok(None) };
+    let currency = Currency::new(code).map_err(|error| unreadable("currency", code, "a currency", error))?;
+    Ok(Some(currency.format(minor)))
+}
