@@ -1,0 +1,238 @@
+//! Bringing the job rows up to the schedule, at promotion and after every edit.
+//!
+//! Before a changed definition counts, the old one is evaluated up to now; what the edit moves into the past is recorded as
+//! skipped. So an edit never fires a tick that lies in the past. A new job starts at the store's now; a removed one is
+//! evaluated once more and keeps its runs.
+//!
+//! Deliberately absent: moving a job from one election to another, which its new leader does under both gates.
+
+use std::collections::BTreeMap;
+
+use super::ScheduleInForce;
+use super::planner;
+use super::scope::{Stop, Tenure};
+use crate::domain::job::JobDefinition;
+use crate::domain::{ElectionName, JobName};
+use crate::schedule::{Scan, ScanState, Schedule, decide, settle_edit};
+use crate::store::{JobChange, JobChangeOutcome, JobRow, TicksOutcome, TicksRecord};
+
+/// How often rows that change under our hands are read again; nobody but this leader and an operator's pause changes them.
+const REREADS: u32 = 10;
+
+/// What one job lacks.
+#[derive(Debug, PartialEq)]
+enum Difference {
+    Add(Box<JobDefinition>),
+    Change(Box<JobRow>, Box<JobDefinition>),
+    Remove(Box<JobRow>),
+}
+
+/// What the rows lack of the schedule, in the order of names.
+fn differences(election: &ElectionName, rows: Vec<JobRow>, schedule: &ScheduleInForce) -> Vec<Difference> {
+    let mut rows: BTreeMap<JobName, JobRow> = rows.into_iter().map(|row| (row.definition.name.clone(), row)).collect();
+    let mut found = BTreeMap::new();
+    for definition in schedule.jobs.iter().filter(|job| job.election == *election) {
+        match rows.remove(&definition.name) {
+            Some(row) if row.definition == *definition => {}
+            Some(row) => {
+                found.insert(definition.name.clone(), Difference::Change(Box::new(row), Box::new(definition.clone())));
+            }
+            None => {
+                found.insert(definition.name.clone(), Difference::Add(Box::new(definition.clone())));
+            }
+        }
+    }
+    found.extend(rows.into_iter().map(|(name, row)| (name, Difference::Remove(Box::new(row)))));
+    found.into_values().collect()
+}
+
+/// Brings the rows of the tenure's election up to the schedule.
+///
+/// # Errors
+/// [`Stop`]; what was brought up stays, and the same call goes on from there.
+pub(super) async fn bring_up(tenure: &Tenure, schedule: &ScheduleInForce) -> Result<(), Stop> {
+    let mut given_up: Vec<JobName> = Vec::new();
+    for _ in 0..REREADS {
+        let view = tenure.begin("jobs", || tenure.store.jobs()).await?;
+        let mut left = differences(&tenure.claim.election, view.jobs, schedule);
+        left.retain(|difference| !given_up.contains(name_of(difference)));
+        if left.is_empty() {
+            return Ok(());
+        }
+        for difference in left {
+            let name = name_of(&difference).clone();
+            if !bring_up_one(tenure, view.now, difference).await? {
+                given_up.push(name);
+            }
+        }
+    }
+    tracing::error!(claim = %tenure.claim, "the job rows kept changing; the next edit or promotion tries again");
+    Ok(())
+}
+
+fn name_of(difference: &Difference) -> &JobName {
+    match difference {
+        Difference::Add(definition) => &definition.name,
+        Difference::Change(row, _) | Difference::Remove(row) => &row.definition.name,
+    }
+}
+
+/// Answers whether it is worth reading the row again: false where the job stays as it is.
+async fn bring_up_one(
+    tenure: &Tenure,
+    now: chrono::DateTime<chrono::Utc>,
+    difference: Difference,
+) -> Result<bool, Stop> {
+    let name = name_of(&difference).clone();
+    let (expected, definition) = match difference {
+        Difference::Add(definition) => (None, Some(*definition)),
+        Difference::Change(row, definition) => (Some(*row), Some(*definition)),
+        Difference::Remove(row) => (Some(*row), None),
+    };
+    let change = match expected {
+        None => JobChange { definition, name: name.clone(), expected: None, settled: Vec::new(), evaluated_until: now },
+        Some(row) => match settle_old(tenure, now, row, definition.as_ref()).await? {
+            Some((row, scan)) => JobChange {
+                definition,
+                name: name.clone(),
+                expected: Some(row),
+                settled: planner::records(&scan),
+                evaluated_until: scan.evaluated_until,
+            },
+            None => return Ok(true),
+        },
+    };
+    let settled = change.settled.clone();
+    match tenure.begin("change_job", || tenure.store.change_job(change.clone())).await? {
+        JobChangeOutcome::Changed(row) => {
+            for record in &settled {
+                tenure.deps.observer.tick(&name, record.fate.as_str());
+            }
+            tenure.work.notify_one();
+            tracing::info!(claim = %tenure.claim, job = %name, in_force = row.is_some(), "the job was brought up to the schedule");
+            Ok(true)
+        }
+        JobChangeOutcome::Moved => Ok(true),
+        JobChangeOutcome::OtherElection(other) => {
+            tracing::error!(claim = %tenure.claim, job = %name, election = other, "the job belongs to another election and stays there");
+            Ok(false)
+        }
+    }
+}
+
+/// Evaluates the old definition up to now. All but the last page are recorded here; the last belongs to the change.
+/// `None`: the row is another by now.
+async fn settle_old(
+    tenure: &Tenure,
+    now: chrono::DateTime<chrono::Utc>,
+    mut row: JobRow,
+    new: Option<&JobDefinition>,
+) -> Result<Option<(JobRow, Scan)>, Stop> {
+    let old = Schedule::new(&row.definition.timing);
+    let new = new.map(|definition| Schedule::new(&definition.timing)).transpose();
+    let (old, new) = match (old, new) {
+        (Ok(old), Ok(new)) => (old, new),
+        // Definitions are checked before they come here; one of a release that read cron otherwise has no ticks to settle.
+        (old, new) => {
+            let why = old.err().or(new.err()).map(|error| error.to_string());
+            tracing::error!(claim = %tenure.claim, job = %row.definition.name, why, "a definition cannot be read");
+            let scan = Scan {
+                decisions: Vec::new(),
+                evaluated_until: now.max(row.evaluated_until),
+                more: false,
+                misfired: false,
+            };
+            return Ok(Some((row, scan)));
+        }
+    };
+    let mut misfired = false;
+    loop {
+        let run_open = planner::has_open_tick_run(tenure, row.id).await?;
+        let state =
+            ScanState { evaluated_until: row.evaluated_until, now, paused: row.paused.clone(), run_open, misfired };
+        let scan = match &new {
+            Some(new) => settle_edit(&old, new, &state),
+            None => decide(&old, &state),
+        };
+        if !scan.more {
+            return Ok(Some((row, scan)));
+        }
+        let record =
+            TicksRecord { job: row.clone(), evaluated_until: scan.evaluated_until, ticks: planner::records(&scan) };
+        match tenure.begin("record_ticks", || tenure.store.record_ticks(record.clone())).await? {
+            TicksOutcome::Recorded { .. } => {
+                misfired = scan.misfired;
+                row.evaluated_until = scan.evaluated_until;
+            }
+            TicksOutcome::Moved | TicksOutcome::NotYet { .. } => return Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::job::{
+        BatchDefinition, CatchUpOrder, CutoffRule, FoldRule, GapRule, HandlerDefinition, Misfire, Overlap,
+        ProbeDefinition, RetryDefinition, Timing,
+    };
+
+    pub(in crate::tenure) fn definition(name: &str, election: &str, cron: &str) -> JobDefinition {
+        JobDefinition {
+            name: JobName::new(name).expect("valid"),
+            election: ElectionName::new(election).expect("valid"),
+            timing: Timing {
+                cron: cron.to_owned(),
+                timezone: chrono_tz::UTC,
+                gap: GapRule::Shift,
+                fold: FoldRule::First,
+                misfire: Misfire::RunLatest,
+                misfire_grace: Duration::from_mins(1),
+                catch_up_window: Duration::from_hours(48),
+                catch_up_max: 1,
+                catch_up_order: CatchUpOrder::Oldest,
+                overlap: Overlap::Queue,
+                cutoff: CutoffRule::Before(Duration::ZERO),
+                run_deadline: None,
+            },
+            handler: HandlerDefinition::Probe(ProbeDefinition::default()),
+            batch: BatchDefinition { size: 10, concurrency: 1 },
+            retry: RetryDefinition {
+                max_attempts: 3,
+                backoff_min: Duration::from_millis(10),
+                backoff_max: Duration::from_millis(50),
+            },
+        }
+    }
+
+    fn row(id: i64, definition: JobDefinition) -> JobRow {
+        let fingerprint = definition.fingerprint();
+        let evaluated_until = chrono::DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
+        JobRow { id, definition, fingerprint, evaluated_until, paused: None }
+    }
+
+    #[test]
+    fn jobs_are_added_changed_and_removed_and_those_of_other_elections_left() {
+        let here = ElectionName::new("here").expect("valid");
+        let same = definition("same", "here", "0 1 * * *");
+        let (old, new) = (definition("edited", "here", "0 1 * * *"), definition("edited", "here", "0 2 * * *"));
+        let added = definition("added", "here", "0 1 * * *");
+        let gone = row(3, definition("gone", "here", "0 1 * * *"));
+        let schedule = ScheduleInForce {
+            jobs: vec![same.clone(), new.clone(), added.clone(), definition("other", "there", "0 1 * * *")],
+            fingerprint: String::new(),
+        };
+        let rows = vec![row(1, same), row(2, old.clone()), gone.clone()];
+        let found = differences(&here, rows, &schedule);
+        assert_eq!(
+            found,
+            [
+                Difference::Add(Box::new(added)),
+                Difference::Change(Box::new(row(2, old)), Box::new(new)),
+                Difference::Remove(Box::new(gone))
+            ]
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! Outside work: record, call, record.
+//!
+//! At most `batch.size` units are on the wire at once. Each is committed as `sending` under the fence; then the halt is read
+//! again and the gate passed; then the call is made; then its outcome recorded. Outcomes are recorded as they come, also
+//! while the election is halted and while the tenure drains.
+//!
+//! A call that was not given leave is put back as it was. One that was, and did not answer before the drain was over, is
+//! unknown. An abrupt end records nothing: promotion finds what was left `sending`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+
+use super::backoff;
+use super::fate::{counts_as, fate};
+use super::observer::InFlight;
+use super::scope::{Scope, Stop, Tenure};
+use crate::clock;
+use crate::domain::unit::AttemptOutcome;
+use crate::settlement::{CallOutcome, Departure, Leave, OutsideHandler, caught};
+use crate::store::{Call, CallFate, CallRecord, OpenRun, StoreError};
+
+/// Outcomes recorded in one transaction.
+const RECORDED_AT_ONCE: usize = 1_000;
+
+/// While calls are on the wire and nothing else was due, the next look is after this.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+type Answers = FuturesUnordered<tokio::task::JoinHandle<Option<CallRecord>>>;
+
+/// Calls until nothing is due and every answer was recorded.
+///
+/// # Errors
+/// [`Stop`], after the outcome of what had left was recorded, where the tenure still may.
+pub(super) async fn drain(tenure: &Tenure, run: &OpenRun, handler: &Arc<dyn OutsideHandler>) -> Result<(), Stop> {
+    let size = usize::try_from(run.definition.batch.size.max(1)).unwrap_or(usize::MAX);
+    let mut answers = Answers::new();
+    let mut end: Option<Result<(), Stop>> = None;
+    loop {
+        let free = size.saturating_sub(answers.len());
+        // Not one by one: a transaction per call would cost more than the call.
+        if end.is_none() && free >= size.div_ceil(4) {
+            match take(tenure, run, free).await {
+                Ok(calls) if calls.is_empty() => end = Some(Ok(())),
+                Ok(calls) => {
+                    for call in calls {
+                        answers.push(tenure.spawn(make(tenure.clone(), Arc::clone(handler), call, run.clone())));
+                    }
+                }
+                Err(stop) => end = Some(Err(stop)),
+            }
+            continue;
+        }
+        let first = tokio::select! {
+            first = answers.next() => first,
+            // One slow call does not hold up the units that are due again meanwhile.
+            () = tokio::time::sleep(LOOK_AGAIN), if end == Some(Ok(())) => {
+                end = None;
+                continue;
+            }
+        };
+        let Some(first) = first else { return end.unwrap_or(Ok(())) };
+        let mut ready = vec![first];
+        while ready.len() < RECORDED_AT_ONCE
+            && let Some(Some(next)) = answers.next().now_or_never()
+        {
+            ready.push(next);
+        }
+        // A task without a record was dropped with the tenure; promotion finds its call.
+        let records: Vec<CallRecord> = ready.into_iter().filter_map(|ended| ended.ok().flatten()).collect();
+        record(tenure, run, records).await?;
+    }
+}
+
+/// Takes up to `free` calls, reads the halt again and passes the gate. What may not leave is put back.
+async fn take(tenure: &Tenure, run: &OpenRun, free: usize) -> Result<Vec<Call>, Stop> {
+    let limit = u32::try_from(free).unwrap_or(u32::MAX);
+    let calls = commit(tenure, run, limit).await?;
+    if calls.is_empty() {
+        return Ok(calls);
+    }
+    crate::point!("tenure.calls.before_gate");
+    match tenure.begin("pulse", || tenure.store.pulse()).await {
+        Ok(_) => Ok(calls),
+        Err(stop) => {
+            let put_back = calls.iter().map(|call| of(call, CallFate::NotSent)).collect();
+            record(tenure, run, put_back).await?;
+            Err(stop)
+        }
+    }
+}
+
+/// Commits up to `limit` calls as `sending`.
+async fn commit(tenure: &Tenure, run: &OpenRun, limit: u32) -> Result<Vec<Call>, Stop> {
+    let _permit = tenure.permit().await?;
+    let mut failures = 0;
+    loop {
+        tenure.pass_gate().await?;
+        match tenure.enter("take_calls", tenure.store.take_calls(run, limit).await).await? {
+            Ok(calls) => return Ok(calls),
+            // Calls may stand as `sending` that nobody makes. Only a promotion may touch those, so there has to be one.
+            Err(error @ StoreError::Unknown { .. }) => {
+                tenure.fault(&error.to_string());
+                return Err(Stop::Ending);
+            }
+            Err(error) if error.is_passing() => {
+                failures += 1;
+                tracing::warn!(claim = %tenure.claim, run = run.id, %error, "calls could not be taken; trying again");
+                tenure.sleep(backoff::wait(failures, clock::random_u64())).await?;
+            }
+            Err(error) => return Err(Stop::Failed(error)),
+        }
+    }
+}
+
+const fn of(call: &Call, fate: CallFate) -> CallRecord {
+    CallRecord { instruction: call.instruction, attempt: call.attempt, fate }
+}
+
+/// Makes one call and says what is known of it.
+async fn make(tenure: Tenure, handler: Arc<dyn OutsideHandler>, call: Call, run: OpenRun) -> CallRecord {
+    let _in_flight = InFlight::new(&tenure.deps.observer, 1);
+    let scope: Arc<Scope> = Arc::clone(tenure.scope());
+    let departure = Departure::new(scope as Arc<dyn Leave>);
+    let outcome = tokio::select! {
+        outcome = caught(handler.call(&call, &departure)) => match outcome {
+            Ok(outcome) => outcome,
+            Err(panic) if departure.has_departed() => CallOutcome::Unknown { error: format!("the handler panicked: {panic}") },
+            Err(panic) => CallOutcome::Failed { error: format!("the handler panicked: {panic}"), permanent: false },
+        },
+        () = tenure.answers.cancelled() => {
+            if departure.has_departed() {
+                CallOutcome::Unknown { error: "no answer before leadership was handed over".to_owned() }
+            } else {
+                CallOutcome::NotSent
+            }
+        }
+    };
+    crate::point!("tenure.calls.after_call");
+    let (retry, random) = (&run.definition.retry, clock::random_u64());
+    of(&call, fate(outcome, retry, call.charged, handler.is_idempotent(), random))
+}
+
+/// Records what came of calls.
+async fn record(tenure: &Tenure, run: &OpenRun, records: Vec<CallRecord>) -> Result<(), Stop> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    let recorded = tenure.record("record_calls", || tenure.store.record_calls(run.id, &records)).await?;
+    if recorded < records.len() as u64 {
+        tracing::warn!(claim = %tenure.claim, run = run.id, recorded, of = records.len(), "some calls were not as expected");
+    }
+    let observer = &tenure.deps.observer;
+    for outcome in AttemptOutcome::ALL {
+        let count = records.iter().filter(|record| counts_as(&record.fate) == Some(outcome)).count() as u64;
+        if count > 0 {
+            observer.attempts(outcome, count);
+        }
+    }
+    observer.units_settled(records.iter().filter(|record| record.fate == CallFate::Done).count() as u64);
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Operators' requests that only a leader may execute: a manual run, the retry of units set aside. What to make of each is
+//! decided purely; the store executes it once, however often it is handed over.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, SubsecRound, Utc};
+
+use super::scope::{Stop, Tenure};
+use crate::clock;
+use crate::schedule::Schedule;
+use crate::store::{Execution, JobRow, JobsView, PendingRequest, RequestKind, RequestState, TickFate, TickRecord};
+
+/// Names shown to whoever asked for a job that is not there.
+const NAMES_SHOWN: usize = 20;
+
+/// Serves the requests that wait, oldest first.
+///
+/// # Errors
+/// [`Stop`]; those not served wait on.
+pub(super) async fn serve(tenure: &Tenure) -> Result<(), Stop> {
+    let pending = tenure.begin("requests", || tenure.store.requests()).await?;
+    if pending.is_empty() {
+        return Ok(());
+    }
+    let sent = clock::boottime();
+    let view = tenure.begin("jobs", || tenure.store.jobs()).await?;
+    tenure.clock.learn(sent, clock::boottime(), view.now);
+    for request in pending {
+        let execution = decide(&request, &view);
+        let state = match tenure.begin("execute", || tenure.store.execute(request.id, execution.clone())).await {
+            Ok(state) => state,
+            Err(Stop::Failed(error)) => {
+                // It waits on, with the error in the log; the others are served.
+                tracing::error!(claim = %tenure.claim, request = %request.id, %error, "a request could not be executed");
+                continue;
+            }
+            Err(stop @ (Stop::Ending | Stop::Halted)) => return Err(stop),
+        };
+        match state {
+            RequestState::Done { run, units } => {
+                tracing::info!(claim = %tenure.claim, request = %request.id, run, units, "a request was executed");
+                tenure.work.notify_one();
+            }
+            RequestState::Refused { why } => {
+                tracing::warn!(claim = %tenure.claim, request = %request.id, why, "a request was refused");
+            }
+            RequestState::Waiting => {
+                tracing::warn!(claim = %tenure.claim, request = %request.id, "a request waits on");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What to make of a request.
+fn decide(request: &PendingRequest, view: &JobsView) -> Execution {
+    match &request.kind {
+        RequestKind::Trigger { job, tick, cutoff } => {
+            if let Some(row) = view.jobs.iter().find(|row| row.definition.name == *job) {
+                return trigger(row, view.now, *tick, *cutoff);
+            }
+            let known: BTreeSet<_> = view.jobs.iter().map(|row| row.definition.name.as_str()).collect();
+            let known = known.into_iter().take(NAMES_SHOWN).collect::<Vec<_>>().join(", ");
+            Execution::Refuse(format!("there is no job {job} in this election; there are: {known}"))
+        }
+        RequestKind::RetryUnits { run, keys } => Execution::Retry { run: *run, keys: keys.clone() },
+    }
+}
+
+fn trigger(row: &JobRow, now: DateTime<Utc>, tick: Option<DateTime<Utc>>, cutoff: Option<DateTime<Utc>>) -> Execution {
+    // Ticks are whole seconds, as keys write them.
+    let tick = tick.unwrap_or(now).trunc_subsecs(0);
+    let cutoff_at = cutoff.unwrap_or(now);
+    if tick > now {
+        return Execution::Refuse(format!("the tick {tick} lies after the store's time {now}"));
+    }
+    if cutoff_at > now {
+        return Execution::Refuse(format!("the cutoff {cutoff_at} lies after the store's time {now}"));
+    }
+    match Schedule::new(&row.definition.timing) {
+        Ok(schedule) => {
+            let value_date = schedule.value_date(tick);
+            let fate = TickFate::Open { caught_up: false };
+            let tick = TickRecord { tick, due_at: tick, cutoff_at, value_date, fate };
+            Execution::Open { job: Box::new(row.clone()), tick }
+        }
+        Err(error) => Execution::Refuse(format!("the job's timing cannot be read: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bringup::tests::definition;
+    use super::*;
+    use crate::domain::JobName;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000 + second, 500_000_000).expect("in range")
+    }
+
+    fn asked(kind: RequestKind) -> Execution {
+        let row = JobRow {
+            id: 1,
+            definition: definition("daily", "here", "0 1 * * *"),
+            fingerprint: String::new(),
+            evaluated_until: at(0),
+            paused: None,
+        };
+        let view = JobsView { now: at(0), jobs: vec![row] };
+        decide(&PendingRequest { id: uuid::Uuid::nil(), kind, at: at(0) }, &view)
+    }
+
+    fn trigger(job: &str, tick: Option<DateTime<Utc>>, cutoff: Option<DateTime<Utc>>) -> Execution {
+        asked(RequestKind::Trigger { job: JobName::new(job).expect("valid"), tick, cutoff })
+    }
+
+    #[test]
+    fn a_trigger_without_times_takes_the_stores_now() {
+        let Execution::Open { tick, .. } = trigger("daily", None, None) else { panic!("refused") };
+        assert_eq!((tick.tick, tick.cutoff_at), (at(0).trunc_subsecs(0), at(0)));
+        assert_eq!(tick.due_at, tick.tick);
+    }
+
+    #[test]
+    fn what_lies_in_the_future_or_is_not_there_is_refused_with_what_is_allowed() {
+        assert!(matches!(trigger("daily", Some(at(1)), None), Execution::Refuse(why) if why.contains("tick")));
+        assert!(matches!(trigger("daily", None, Some(at(1))), Execution::Refuse(why) if why.contains("cutoff")));
+        assert!(matches!(trigger("nightly", None, None), Execution::Refuse(why) if why.contains("daily")));
+    }
+}

@@ -1,0 +1,89 @@
+//! One run from planning to its end.
+//!
+//! `planning` until all units are in; then batches or calls until nothing is due; then the end, or a wait for the first
+//! retry. A halt or the tenure's end leaves it where it is: whoever goes on finds in the store what is left.
+
+use std::time::Duration;
+
+use super::scope::{Stop, Tenure};
+use super::{backoff, batches, outside};
+use crate::clock;
+use crate::domain::run::RunState;
+use crate::settlement::{Handler, Shape};
+use crate::store::{FinishOutcome, OpenRun, PlanOutcome};
+
+/// Units planned in one transaction.
+const PLAN_PAGE: u32 = 5_000;
+/// The longest wait before a run's pending units are looked at again: an operator may have set some back.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// The shortest, where some are due but taken by nobody.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+
+/// Works on a run until it ends or cannot go on.
+///
+/// # Errors
+/// [`Stop`].
+pub(super) async fn settle_run(tenure: Tenure, run: OpenRun) -> Result<(), Stop> {
+    tenure.begin("begin_work", || tenure.store.begin_work(run.id)).await?;
+    let handler = Handler::of(&run, &tenure.claim, &tenure.ended);
+    if run.state == RunState::Planning && !plan(&tenure, &run, &handler).await? {
+        return Ok(());
+    }
+    let mut stalled = 0;
+    loop {
+        match &handler.shape {
+            Shape::InStore(effect) => batches::drain(&tenure, &run, effect).await?,
+            Shape::Outside(outside) => outside::drain(&tenure, &run, outside).await?,
+        }
+        match tenure.begin("finish_run", || tenure.store.finish_run(run.id)).await? {
+            FinishOutcome::Finished(state) => {
+                finished(&tenure, &run, state);
+                return Ok(());
+            }
+            FinishOutcome::NotOpen(state) => {
+                tracing::info!(claim = %tenure.claim, run = run.id, state = state.as_str(), "the run is not open any more");
+                return Ok(());
+            }
+            FinishOutcome::Pending { fresh, next_in, .. } => {
+                // Units never tried that nobody took: another batch held them, or they were put back.
+                stalled = if fresh > 0 { stalled + 1 } else { 0 };
+                let wait = match stalled {
+                    0 => next_in.unwrap_or(LONGEST_WAIT).clamp(SHORTEST_WAIT, LONGEST_WAIT),
+                    _ => backoff::wait(stalled, clock::random_u64()),
+                };
+                tenure.sleep(wait).await?;
+            }
+        }
+    }
+}
+
+/// Plans page by page. Answers whether the run is open then.
+async fn plan(tenure: &Tenure, run: &OpenRun, handler: &Handler) -> Result<bool, Stop> {
+    let mut after: Option<String> = None;
+    loop {
+        crate::point!("tenure.run.before_plan_page");
+        let page = tenure
+            .begin("plan_page", || tenure.store.plan_page(run, &handler.plan, after.as_deref(), PLAN_PAGE))
+            .await?;
+        match page {
+            PlanOutcome::Planned { next: Some(next), .. } => after = Some(next),
+            PlanOutcome::Planned { next: None, .. } | PlanOutcome::NotPlanning(RunState::Open) => return Ok(true),
+            PlanOutcome::NotPlanning(
+                RunState::Planning
+                | RunState::Complete
+                | RunState::CompleteSetAside
+                | RunState::Skipped
+                | RunState::Coalesced
+                | RunState::Missed,
+            ) => return Ok(false),
+        }
+    }
+}
+
+fn finished(tenure: &Tenure, run: &OpenRun, state: RunState) {
+    let now = tenure.clock.at(clock::boottime());
+    let took = now.and_then(|now| (now - run.opened_at).to_std().ok()).unwrap_or(Duration::ZERO);
+    let job = &run.definition.name;
+    tenure.deps.observer.run_ended(job, state, took);
+    tracing::info!(claim = %tenure.claim, %job, run = run.id, state = state.as_str(), ms = took.as_millis(), "the run ended");
+}

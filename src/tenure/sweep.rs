@@ -1,0 +1,172 @@
+//! The sweep: every second, and whenever a timer, an edit or the next tick's time wakes it, it asks the store what waits.
+//!
+//! It is what makes timers hints: a tick is found within a second without any of them. It also keeps the tenure's idea of
+//! the store's time, notices a halt and its end, hands requests on, renews what the coordinator remembers once per TTL, and
+//! reads the figures for metrics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::{mpsc, watch};
+
+use super::promotion::record_of;
+use super::scope::{Stop, Tenure};
+use super::timers::Timers;
+use super::{ScheduleInForce, bringup, planner, requests};
+use crate::clock;
+use crate::domain::{JobName, Moment};
+
+/// Between two sweeps.
+const SWEEP: Duration = Duration::from_secs(1);
+/// Between two readings of the figures.
+const FIGURES: Duration = Duration::from_secs(5);
+/// The shortest sleep before a tick that is not due quite yet.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// What the sweep keeps between two looks.
+struct Sweep {
+    tenure: Tenure,
+    timers: Timers,
+    schedule: watch::Receiver<Arc<ScheduleInForce>>,
+    next_due: Option<DateTime<Utc>>,
+    pulse_at: Moment,
+    figures_at: Moment,
+    renew_at: Moment,
+    /// Whether the job rows may lack something of the schedule.
+    edited: bool,
+    /// Whether a figures task is under way.
+    figures: Option<tokio::task::JoinHandle<Option<()>>>,
+}
+
+/// Why it looks.
+enum Woken {
+    Timer,
+    Edit,
+    Time,
+    Stopping,
+}
+
+/// Sweeps until the tenure stops. The timers come down with it.
+pub(super) async fn sweep(tenure: Tenure, timers: Timers, mut fired: mpsc::Receiver<JobName>) {
+    let now = clock::boottime();
+    let schedule = tenure.deps.schedule.clone();
+    let renew_at = now + tenure.deps.settings.lease_ttl;
+    let mut sweep = Sweep {
+        tenure,
+        timers,
+        schedule,
+        next_due: None,
+        pulse_at: now,
+        figures_at: now,
+        renew_at,
+        edited: true,
+        figures: None,
+    };
+    loop {
+        match sweep.woken(&mut fired).await {
+            Woken::Stopping => break,
+            Woken::Edit => sweep.edited = true,
+            Woken::Timer | Woken::Time => {}
+        }
+        match sweep.look().await {
+            Ok(()) => {}
+            Err(Stop::Ending) => break,
+            // Asked again at the next sweep.
+            Err(Stop::Halted) => sweep.next_due = None,
+            Err(Stop::Failed(error)) => {
+                tracing::error!(claim = %sweep.tenure.claim, %error, "the sweep failed; again in a second");
+                sweep.next_due = None;
+            }
+        }
+    }
+}
+
+impl Sweep {
+    /// Waits for whatever comes first.
+    async fn woken(&mut self, fired: &mut mpsc::Receiver<JobName>) -> Woken {
+        let now = clock::boottime();
+        let to_sweep = self.pulse_at.since(now);
+        let to_tick = self.next_due.map_or(to_sweep, |due| self.tenure.clock.until(due, now).max(SHORTEST));
+        tokio::select! {
+            biased;
+            () = self.tenure.stopping.cancelled() => Woken::Stopping,
+            Ok(()) = self.schedule.changed() => Woken::Edit,
+            // A timer only has the time until its tick computed anew; the wait then is exact.
+            Some(_) = fired.recv() => Woken::Timer,
+            () = tokio::time::sleep(to_sweep.min(to_tick)) => Woken::Time,
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), Stop> {
+        let now = clock::boottime();
+        if now >= self.pulse_at {
+            self.pulse_at = now + SWEEP;
+            self.pulse().await?;
+        }
+        if self.edited {
+            let schedule = Arc::clone(&self.schedule.borrow_and_update());
+            bringup::bring_up(&self.tenure, &schedule).await?;
+            self.edited = false;
+            self.next_due = None;
+        }
+        let is_due = self.next_due.is_none_or(|due| self.tenure.clock.until(due, clock::boottime()).is_zero());
+        if is_due {
+            self.next_due = planner::evaluate(&self.tenure, &self.timers).await?.or(Some(DateTime::<Utc>::MAX_UTC));
+        }
+        Ok(())
+    }
+
+    /// One indexed query, and what follows from its answer.
+    async fn pulse(&mut self) -> Result<(), Stop> {
+        let tenure = self.tenure.clone();
+        let sent = clock::boottime();
+        self.read_figures(sent);
+        let pulse = tenure.begin("pulse", || tenure.store.pulse()).await?;
+        tenure.clock.learn(sent, clock::boottime(), pulse.now);
+        tenure.deps.observer.store_time(pulse.now);
+        if tenure.halted.send_replace(false) {
+            tracing::warn!(claim = %tenure.claim, "the election was resumed");
+            // What is there is the new baseline, at once.
+            self.renew_at = sent;
+        }
+        if pulse.open_runs > 0 {
+            tenure.work.notify_one();
+        }
+        if pulse.requests > 0 {
+            requests::serve(&tenure).await?;
+        }
+        if clock::boottime() >= self.renew_at {
+            self.renew_at = clock::boottime() + tenure.deps.settings.lease_ttl;
+            self.renew_memory().await?;
+        }
+        Ok(())
+    }
+
+    /// Remembers where the store stands now. A coordinator that is away is leadership's matter: the next time does it.
+    async fn renew_memory(&self) -> Result<(), Stop> {
+        let tenure = &self.tenure;
+        let lineage = tenure.record("lineage", || tenure.store.lineage()).await?;
+        if let Err(error) = tenure.memory.put(&tenure.claim, &record_of(&tenure.claim, lineage)).await {
+            tracing::warn!(claim = %tenure.claim, %error, "what the store is could not be remembered");
+        }
+        Ok(())
+    }
+
+    /// Reads the figures in a task of its own, one at a time: a slow count must not hold up a tick.
+    fn read_figures(&mut self, now: Moment) {
+        if now < self.figures_at || self.figures.as_ref().is_some_and(|task| !task.is_finished()) {
+            return;
+        }
+        self.figures_at = now + FIGURES;
+        let tenure = self.tenure.clone();
+        self.figures = Some(self.tenure.spawn_aside(async move {
+            let election = &tenure.claim.election;
+            match tenure.deps.store.figures(election).await {
+                Ok(figures) if !tenure.stopping.is_cancelled() => tenure.deps.observer.figures(election, &figures),
+                Ok(_) => {}
+                Err(error) => tracing::warn!(claim = %tenure.claim, %error, "the figures could not be read"),
+            }
+        }));
+    }
+}

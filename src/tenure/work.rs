@@ -1,0 +1,151 @@
+//! Which runs are worked on, and a task for each. A job's runs take turns as its overlap and catch-up rules say
+//! ([`crate::schedule::eligible_runs`]); manual runs wait for nobody.
+//!
+//! Invariant: no hot loop. It looks when it is woken (a tick, a request, a sweep that sees open runs, a run that ended), and
+//! holds back a run that failed for a growing time; others go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use super::backoff;
+use super::run;
+use super::scope::{Stop, Tenure};
+use crate::clock;
+use crate::domain::Moment;
+use crate::domain::run::{RunKind, RunState};
+use crate::schedule::{QueuedRun, eligible_runs};
+use crate::store::OpenRun;
+
+/// A run that failed waits this many times as long as a batch that failed.
+const RUN_WAIT: u32 = 10;
+
+/// Runs that failed: how often in a row, and until when they are held back.
+type HeldBack = BTreeMap<i64, (u32, Moment)>;
+
+/// Works until the tenure stops, then waits for the runs that it began.
+pub(super) async fn work(tenure: Tenure) {
+    let mut runs = FuturesUnordered::new();
+    let mut begun = BTreeSet::new();
+    let mut held_back = HeldBack::new();
+    tenure.work.notify_one();
+    loop {
+        tokio::select! {
+            biased;
+            () = tenure.stopping.cancelled() => break,
+            Some((run, end)) = runs.next() => ended(&tenure, run, end, &mut begun, &mut held_back),
+            () = tenure.work.notified() => {}
+        }
+        let open = match tenure.begin("open_runs", || tenure.store.open_runs()).await {
+            Ok(open) => open,
+            Err(Stop::Ending) => break,
+            // The sweep wakes us once it is over.
+            Err(Stop::Halted) => continue,
+            Err(Stop::Failed(error)) => {
+                tracing::error!(claim = %tenure.claim, %error, "the open runs could not be read");
+                continue;
+            }
+        };
+        let now = clock::boottime();
+        held_back.retain(|run, _| open.iter().any(|open| open.id == *run));
+        for run in choose(open, &begun) {
+            if held_back.get(&run.id).is_some_and(|(_, until)| *until > now) {
+                continue;
+            }
+            begun.insert(run.id);
+            let (id, task) = (run.id, tenure.spawn(run::settle_run(tenure.clone(), run)));
+            runs.push(async move { (id, task.await) });
+        }
+    }
+    while runs.next().await.is_some() {}
+}
+
+/// The runs to be worked on now that are not yet.
+fn choose(open: Vec<OpenRun>, begun: &BTreeSet<i64>) -> Vec<OpenRun> {
+    let mut jobs: BTreeMap<i64, Vec<QueuedRun>> = BTreeMap::new();
+    for run in open.iter().filter(|run| run.kind == RunKind::Tick) {
+        jobs.entry(run.job_id).or_default().push(QueuedRun {
+            run_id: run.id,
+            tick: run.tick,
+            due_at: run.due_at,
+            caught_up: run.caught_up,
+            begun: begun.contains(&run.id) || run.state == RunState::Open,
+        });
+    }
+    let mut eligible: BTreeSet<i64> = open.iter().filter(|run| run.kind == RunKind::Manual).map(|run| run.id).collect();
+    for (job, queued) in jobs {
+        // The rules of the newest definition that a run was opened under.
+        let newest = open.iter().filter(|run| run.job_id == job).max_by_key(|run| (run.due_at, run.id));
+        if let Some(newest) = newest {
+            eligible.extend(eligible_runs(&newest.definition.timing, &queued));
+        }
+    }
+    open.into_iter().filter(|run| eligible.contains(&run.id) && !begun.contains(&run.id)).collect()
+}
+
+/// Takes in how a run's task ended.
+fn ended(
+    tenure: &Tenure,
+    run: i64,
+    end: Result<Option<Result<(), Stop>>, tokio::task::JoinError>,
+    begun: &mut BTreeSet<i64>,
+    held_back: &mut HeldBack,
+) {
+    begun.remove(&run);
+    let why = match end {
+        Ok(Some(Ok(()))) => {
+            held_back.remove(&run);
+            return;
+        }
+        Ok(None | Some(Err(Stop::Ending | Stop::Halted))) => return,
+        Ok(Some(Err(Stop::Failed(error)))) => error.to_string(),
+        Err(error) => format!("its task ended: {error}"),
+    };
+    let (failures, until) = held_back.entry(run).or_insert((0, Moment::BOOT));
+    *failures += 1;
+    let wait: Duration = backoff::wait(*failures, clock::random_u64()) * RUN_WAIT;
+    *until = clock::boottime() + wait;
+    tracing::error!(claim = %tenure.claim, run, why, failures, wait_ms = wait.as_millis(), "a run failed; it is tried again");
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::super::bringup::tests::definition;
+    use super::*;
+
+    fn open(id: i64, kind: RunKind, caught_up: bool) -> OpenRun {
+        let at = DateTime::from_timestamp(1_800_000_000 + id * 60, 0).expect("in range");
+        OpenRun {
+            id,
+            job_id: 1,
+            definition: definition("daily", "here", "* * * * *"),
+            kind,
+            request_id: None,
+            tick: at,
+            due_at: at,
+            cutoff_at: at,
+            value_date: at.date_naive(),
+            state: RunState::Planning,
+            caught_up,
+            opened_at: at,
+        }
+    }
+
+    fn chosen(open: Vec<OpenRun>, begun: &[i64]) -> Vec<i64> {
+        choose(open, &begun.iter().copied().collect()).iter().map(|run| run.id).collect()
+    }
+
+    #[test]
+    fn runs_of_a_job_take_turns_and_manual_ones_wait_for_nobody() {
+        let runs =
+            || vec![open(1, RunKind::Tick, false), open(2, RunKind::Tick, false), open(3, RunKind::Manual, false)];
+        assert_eq!(chosen(runs(), &[]), [1, 3]);
+        assert_eq!(chosen(runs(), &[1]), [3]);
+        assert_eq!(chosen(runs(), &[1, 3]), [0; 0]);
+        assert_eq!(chosen(vec![open(1, RunKind::Tick, true), open(2, RunKind::Tick, true)], &[]), [1], "one at a time");
+    }
+}
