@@ -1,0 +1,165 @@
+//! The `[database]` table.
+//!
+//! A URL may hold a password, so no finding ever shows one, whole or in part.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::error::Scope;
+use super::reader::{Checked, TableReader};
+use super::secret::Secret;
+use super::types::{DatabaseConfig, TlsMode};
+use super::values::{Read, choice, did_you_mean, duration, nearest, text, whole_u32};
+
+/// Connections kept outside tenures: three of the control pool, one for commands.
+pub(super) const CONTROL_CONNECTIONS: u32 = 4;
+/// Bounds of `max_connections`.
+pub(super) const CONNECTIONS: RangeInclusive<u32> = CONTROL_CONNECTIONS + 1..=1000;
+/// Bounds of `statement_timeout`.
+const STATEMENT_TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+/// Parameters that a URL may have. What secures or names a connection is a key of its own or bursar's own business.
+const PARAMETERS: [&str; 7] = ["host", "hostaddr", "port", "user", "password", "dbname", "options"];
+
+pub(super) fn database(mut table: TableReader<'_>) -> Checked<DatabaseConfig> {
+    let (url, password) = (url(&mut table), table.secret("password", "password_file"));
+    if let (Ok(url), Ok(Some(_))) = (&url, &password)
+        && url.holds_password
+    {
+        table.refuse(
+            "url",
+            "holds a password, and `password` or `password_file` gives one too; keep one",
+            Scope::Whole,
+        );
+    }
+    let max_connections = table.required("max_connections", "a whole number", |node| whole_u32(node, CONNECTIONS));
+    let statement_timeout =
+        table.required("statement_timeout", "a duration", |node| duration(node, &STATEMENT_TIMEOUT));
+    let tls_mode = table.required("tls_mode", "a mode", |node| choice(node, &TlsMode::WORDS));
+    let tls_ca = pem(&mut table, "tls_ca");
+    let (cert, key) = (pem(&mut table, "tls_cert"), pem(&mut table, "tls_key"));
+    let tls_identity = both(&table, ("tls_cert", cert), ("tls_key", key));
+    if tls_mode == Ok(TlsMode::Disable) && !(matches!(tls_ca, Ok(None)) && matches!(tls_identity, Ok(None))) {
+        table.refuse("tls_mode", "found \"disable\" beside certificates that it would not use", Scope::Whole);
+    }
+    table.finish();
+    Ok(DatabaseConfig {
+        url: url?.url,
+        password: password?,
+        max_connections: max_connections?,
+        statement_timeout: statement_timeout?,
+        tls_mode: tls_mode?,
+        tls_ca: tls_ca?.map(|(path, _)| path),
+        tls_identity: tls_identity?.map(|((cert, _), (key, _))| (cert, key)),
+    })
+}
+
+/// A file in PEM, with its path.
+pub(super) fn pem(table: &mut TableReader<'_>, key: &'static str) -> Checked<Option<(PathBuf, Secret)>> {
+    let file = table.file(key)?;
+    if let Some((path, content)) = &file
+        && !content.expose().contains("-----BEGIN ")
+    {
+        let problem = format!("{} holds no PEM: expected a line that starts with -----BEGIN", path.display());
+        return Err(table.refuse(key, problem, Scope::Whole));
+    }
+    Ok(file)
+}
+
+/// A certificate and its key: both or none.
+pub(super) fn both<T>(
+    table: &TableReader<'_>,
+    (cert_key, cert): (&'static str, Checked<Option<T>>),
+    (key_key, key): (&'static str, Checked<Option<T>>),
+) -> Checked<Option<(T, T)>> {
+    match (cert?, key?) {
+        (Some(cert), Some(key)) => Ok(Some((cert, key))),
+        (None, None) => Ok(None),
+        (Some(_), None) => {
+            Err(table.refuse(cert_key, format!("stands alone; expected `{key_key}` beside it"), Scope::Whole))
+        }
+        (None, Some(_)) => {
+            Err(table.refuse(key_key, format!("stands alone; expected `{cert_key}` beside it"), Scope::Whole))
+        }
+    }
+}
+
+struct Url {
+    url: Secret,
+    holds_password: bool,
+}
+
+/// `url`, or the file that `url_file` names: a URL with a password in it is a secret too.
+fn url(table: &mut TableReader<'_>) -> Checked<Url> {
+    let key = if table.keys().any(|(key, _)| key == "url_file") { "url_file" } else { "url" };
+    let Some(url) = table.secret("url", "url_file")? else {
+        let problem = "missing; expected a URL such as \"postgres://bursar@db/payments\"";
+        return Err(table.refuse("url", problem, Scope::Whole));
+    };
+    match check_url(url.expose()) {
+        Ok(holds_password) => Ok(Url { url, holds_password }),
+        Err(problem) => Err(table.refuse(key, problem, if key == "url" { Scope::Key } else { Scope::Whole })),
+    }
+}
+
+/// Checks the shape of a URL, which is parsed in full by the store; says whether it holds a password.
+fn check_url(url: &str) -> Read<bool> {
+    let allowed = "a URL such as \"postgres://bursar@db/payments\"";
+    if url.starts_with("sqlite:") {
+        return Err("a SQLite store is not in this version (and never goes with coordinator.kind = \"etcd\"); \
+                    expected a postgres:// URL"
+            .to_owned());
+    }
+    let Some(rest) = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://")) else {
+        return Err(format!("found no postgres:// at its start, expected {allowed}"));
+    };
+    if rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("found white space in it, expected none (write %20)".to_owned());
+    }
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, _) = place.split_once('/').unwrap_or((place, ""));
+    let (user, host) = authority.rsplit_once('@').map_or(("", authority), |(user, host)| (user, host));
+    let mut holds_password = user.split_once(':').is_some_and(|(_, password)| !password.is_empty());
+    let mut names_host = !host.is_empty();
+    if let Some((_, port)) = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'))
+        && port.parse::<u16>().is_err()
+    {
+        return Err("found a port that is none, expected 1 to 65535".to_owned());
+    }
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        let (name, _) = parameter.split_once('=').unwrap_or((parameter, ""));
+        if name.starts_with("ssl") {
+            return Err(format!(
+                "found the parameter `{name}`; expected the keys tls_mode, tls_ca, tls_cert and tls_key instead"
+            ));
+        }
+        if !PARAMETERS.contains(&name) {
+            let near = did_you_mean(nearest(name, PARAMETERS.into_iter()));
+            return Err(format!("found the parameter `{name}`, expected {}{near}", PARAMETERS.join(", ")));
+        }
+        holds_password |= name == "password";
+        names_host |= name == "host" || name == "hostaddr";
+    }
+    if names_host { Ok(holds_password) } else { Err(format!("found no host, expected {allowed}")) }
+}
+
+/// Whether this many connections are enough for so many elections; the sentence where not.
+pub(super) fn enough_connections(max_connections: u32, elections: usize) -> Read<()> {
+    let elections = u32::try_from(elections).unwrap_or(u32::MAX);
+    let least = CONTROL_CONNECTIONS.saturating_add(elections);
+    if max_connections >= least {
+        Ok(())
+    } else {
+        Err(format!("found {max_connections}, expected at least {least}: 4 + the number of elections ({elections})"))
+    }
+}
+
+/// `host:port`, as others are told it.
+pub(super) fn address(node: &super::tree::Node) -> Read<String> {
+    let written = text(node)?;
+    let port = written.rsplit_once(':').filter(|(host, _)| !host.is_empty()).and_then(|(_, port)| port.parse().ok());
+    match port {
+        Some(1_u16..) if !written.contains(char::is_whitespace) && written.len() <= 255 => Ok(written.to_owned()),
+        Some(_) | None => Err(format!("found {}, expected host:port", super::values::quoted(written))),
+    }
+}

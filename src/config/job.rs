@@ -1,0 +1,263 @@
+//! One `[[job]]` table.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use chrono::NaiveTime;
+use chrono_tz::{TZ_VARIANTS, Tz};
+
+use super::error::Scope;
+use super::ledger::ledger;
+use super::reader::{Checked, Context, Reported, TableReader};
+use super::ticks::rules_of;
+use super::tree::{Node, Value};
+use super::values::{
+    Read, choice, did_you_mean, duration, duration_allowed, duration_text, nearest, parsed, quoted, text, whole_u32,
+};
+use crate::domain::job::{
+    BatchDefinition, CatchUpOrder, CutoffRule, FoldRule, GapRule, HandlerDefinition, JobDefinition, Misfire, Overlap,
+    RetryDefinition, Timing,
+};
+use crate::domain::{ElectionName, JobName};
+
+const DAY: Duration = Duration::from_hours(24);
+/// Bounds of `misfire_grace`.
+const GRACE: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
+/// Bounds of `catch_up_window`: ticks are looked for a month back.
+const CATCH_UP_WINDOW: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(31 * 24);
+/// Bounds of `catch_up_max`.
+const CATCH_UP_MAX: RangeInclusive<u32> = 1..=100;
+/// Bounds of `run_deadline`.
+const RUN_DEADLINE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(31 * 24);
+/// Bounds of `cutoff`, backwards.
+const CUTOFF: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(31 * 24);
+/// Business days that a cutoff may lie back.
+const CUTOFF_DAYS: RangeInclusive<u32> = 0..=31;
+/// Bounds of `batch.size`.
+const BATCH_SIZE: RangeInclusive<u32> = 1..=10_000;
+/// Bounds of `batch.concurrency`.
+const BATCH_CONCURRENCY: RangeInclusive<u32> = 1..=8;
+/// Bounds of `retry.max_attempts`.
+const MAX_ATTEMPTS: RangeInclusive<u32> = 1..=100;
+/// Bounds of both ends of `retry.backoff`.
+const BACKOFF: RangeInclusive<Duration> = Duration::from_millis(1)..=DAY;
+/// Tables of handlers that come later.
+const LATER_TABLES: [&str; 3] = ["sql", "http", "command"];
+
+/// Reads one job. An error means that findings were recorded.
+pub(super) fn job(context: &Context<'_>, number: usize, node: &Node) -> Checked<JobDefinition> {
+    let mut table = TableReader::new(context, path_of(number, node), node)?;
+    let name = table.required("name", "a name of a-z, 0-9 and '-'", |node| parsed(node, |name| JobName::new(name)));
+    let election = table.optional("election", |node| parsed(node, |name| ElectionName::new(name)));
+    let timing = timing(&mut table);
+    let batch = table.table("batch").and_then(batch);
+    let retry = table.table("retry").and_then(retry);
+    let handler = handler(&mut table);
+    table.not_yet(&["roll"], "it needs calendars; ticks are run on the day that they fall on");
+    table.not_yet(&["calendar"], "a business day is Monday to Friday");
+    table.not_yet(&["statement_timeout"], "the one in the [database] table of the configuration holds for all jobs");
+    table.finish();
+    Ok(JobDefinition {
+        name: name?,
+        election: election?.unwrap_or_else(default_election),
+        timing: timing?,
+        handler: handler?,
+        batch: batch?,
+        retry: retry?,
+    })
+}
+
+/// The election of a job that names none.
+fn default_election() -> ElectionName {
+    ElectionName::new("settlement").expect("1 to 32 of a-z")
+}
+
+/// How findings name the job: by its name where it has one, else by its number from 1.
+fn path_of(number: usize, node: &Node) -> String {
+    if let Value::Table(table) = &node.value
+        && let Some(Node { value: Value::Text(name), .. }) = table.get("name")
+        && JobName::new(name.as_str()).is_ok()
+    {
+        return format!("job[{name}]");
+    }
+    format!("job[#{}]", number + 1)
+}
+
+fn timing(table: &mut TableReader<'_>) -> Checked<Timing> {
+    let cron = table.required("cron", "five fields, or six with seconds first", |node| {
+        let cron = text(node)?;
+        rules_of(cron).map(|rules| (cron.trim().to_owned(), rules))
+    });
+    let timezone = table.or("timezone", Tz::UTC, timezone);
+    let dst = table.table("dst").and_then(dst);
+    let misfire = table.or("misfire", Misfire::RunLatest, |node| {
+        choice(node, &[("run_latest", Misfire::RunLatest), ("run_all", Misfire::RunAll), ("skip", Misfire::Skip)])
+    });
+    let grace = table.or("misfire_grace", Duration::from_mins(1), |node| duration(node, &GRACE));
+    let window = table.or("catch_up_window", 2 * DAY, |node| duration(node, &CATCH_UP_WINDOW));
+    if let (Ok(grace), Ok(window)) = (grace, window)
+        && window < grace
+    {
+        table.refuse("catch_up_window", "shorter than misfire_grace, expected at least as long", Scope::Whole);
+    }
+    let catch_up_max = table.or("catch_up_max", 1, |node| whole_u32(node, CATCH_UP_MAX));
+    let catch_up_order = table.or("catch_up_order", CatchUpOrder::Oldest, |node| {
+        choice(node, &[("oldest", CatchUpOrder::Oldest), ("newest", CatchUpOrder::Newest)])
+    });
+    let overlap =
+        table.or("overlap", Overlap::Queue, |node| choice(node, &[("queue", Overlap::Queue), ("skip", Overlap::Skip)]));
+    let cutoff = table.or("cutoff", CutoffRule::Before(Duration::ZERO), cutoff);
+    let run_deadline = table.optional("run_deadline", |node| duration(node, &RUN_DEADLINE));
+    let ((cron, (gap, fold)), (own_gap, own_fold)) = (cron?, dst?);
+    Ok(Timing {
+        cron,
+        timezone: timezone?,
+        gap: own_gap.unwrap_or(gap),
+        fold: own_fold.unwrap_or(fold),
+        misfire: misfire?,
+        misfire_grace: grace?,
+        catch_up_window: window?,
+        catch_up_max: catch_up_max?,
+        catch_up_order: catch_up_order?,
+        overlap: overlap?,
+        cutoff: cutoff?,
+        run_deadline: run_deadline?,
+    })
+}
+
+fn timezone(node: &Node) -> Read<Tz> {
+    let name = text(node)?;
+    name.parse().map_err(|_| {
+        let near = did_you_mean(nearest(name, TZ_VARIANTS.iter().map(|zone| zone.name())));
+        format!("found {}, expected a zone of the IANA database such as \"Europe/London\"{near}", quoted(name))
+    })
+}
+
+fn dst(mut table: TableReader<'_>) -> Checked<(Option<GapRule>, Option<FoldRule>)> {
+    let gap = table.optional("gap", |node| choice(node, &[("shift", GapRule::Shift), ("skip", GapRule::Skip)]));
+    let fold = table.optional("fold", |node| {
+        choice(node, &[("first", FoldRule::First), ("last", FoldRule::Last), ("both", FoldRule::Both)])
+    });
+    table.finish();
+    Ok((gap?, fold?))
+}
+
+/// `-30m` before the due time, or `-1bd 17:00`: business days back, at a local time.
+fn cutoff(node: &Node) -> Read<CutoffRule> {
+    let written = text(node)?;
+    let rule = match written.strip_prefix('-').unwrap_or(written).split_once("bd ") {
+        Some((days, at)) => days.parse().ok().filter(|days| CUTOFF_DAYS.contains(days)).and_then(|days| {
+            let at = NaiveTime::parse_from_str(at, if at.len() == 5 { "%H:%M" } else { "%H:%M:%S" }).ok()?;
+            let whole = at.format("%H:%M:%S").to_string();
+            let back = written.starts_with('-') || days == 0;
+            let rule = CutoffRule::BusinessDays { days, at };
+            (back && whole.starts_with(written.split_once(' ').map_or("", |(_, at)| at))).then_some(rule)
+        }),
+        None => match written.strip_prefix('-') {
+            Some(before) => duration_text(before),
+            None => duration_text(written).filter(|time| *time == Duration::ZERO),
+        }
+        .filter(|time| CUTOFF.contains(time))
+        .map(CutoffRule::Before),
+    };
+    rule.ok_or_else(|| {
+        format!(
+            "found {}, expected a time before the due time such as \"-30m\" ({}), or business days back and a local \
+             time such as \"-1bd 17:00\" (up to {} days)",
+            quoted(written),
+            duration_allowed(&CUTOFF),
+            CUTOFF_DAYS.end()
+        )
+    })
+}
+
+fn batch(mut table: TableReader<'_>) -> Checked<BatchDefinition> {
+    let size = table.or("size", 2000, |node| whole_u32(node, BATCH_SIZE));
+    let concurrency = table.or("concurrency", 2, |node| whole_u32(node, BATCH_CONCURRENCY));
+    table.finish();
+    Ok(BatchDefinition { size: size?, concurrency: concurrency? })
+}
+
+fn retry(mut table: TableReader<'_>) -> Checked<RetryDefinition> {
+    let max_attempts = table.or("max_attempts", 8, |node| whole_u32(node, MAX_ATTEMPTS));
+    let backoff = table.or("backoff", (Duration::from_secs(2), Duration::from_mins(5)), |node| {
+        let written = text(node)?;
+        let ends = written.split_once("..").and_then(|(min, max)| Some((duration_text(min)?, duration_text(max)?)));
+        ends.filter(|(min, max)| min <= max && BACKOFF.contains(min) && BACKOFF.contains(max)).ok_or_else(|| {
+            format!(
+                "found {}, expected the shortest and the longest wait such as \"2s..5m\", each {}",
+                quoted(written),
+                duration_allowed(&BACKOFF)
+            )
+        })
+    });
+    table.finish();
+    let (backoff_min, backoff_max) = backoff?;
+    Ok(RetryDefinition { max_attempts: max_attempts?, backoff_min, backoff_max })
+}
+
+/// What the word at `handler` means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Handler {
+    Ledger,
+    #[cfg(feature = "chaos")]
+    Probe,
+    Later,
+}
+
+const HANDLERS: &[(&str, Handler)] = &[
+    ("ledger", Handler::Ledger),
+    #[cfg(feature = "chaos")]
+    ("probe", Handler::Probe),
+];
+
+fn handler(table: &mut TableReader<'_>) -> Checked<HandlerDefinition> {
+    let handler = table.required("handler", "\"ledger\"", |node| {
+        if let Value::Text(name) = &node.value
+            && LATER_TABLES.contains(&name.as_str())
+        {
+            return Ok(Handler::Later);
+        }
+        choice(node, HANDLERS)
+    });
+    match handler {
+        Ok(Handler::Ledger) => {
+            other_handlers(table, &["probe"], "ledger");
+            let (own, payout) = (table.table("ledger"), table.optional_table("payout"));
+            ledger(own?, payout?).map(HandlerDefinition::Ledger)
+        }
+        #[cfg(feature = "chaos")]
+        Ok(Handler::Probe) => {
+            other_handlers(table, &["ledger", "payout"], "probe");
+            table.table("probe").and_then(super::probe::probe).map(HandlerDefinition::Probe)
+        }
+        Ok(Handler::Later) => {
+            any_handler(table);
+            Err(table.refuse("handler", "not in this version; expected \"ledger\"", Scope::Key))
+        }
+        Err(Reported) => {
+            any_handler(table);
+            Err(Reported)
+        }
+    }
+}
+
+/// Tables of other handlers than the job's own.
+fn other_handlers(table: &mut TableReader<'_>, others: &[&'static str], own: &str) {
+    for key in others {
+        // Outside the test build `probe` is a key like any other unknown one.
+        if (cfg!(feature = "chaos") || *key != "probe") && table.keys().any(|(there, _)| there == *key) {
+            table.pass_over(&[key]);
+            table.refuse(key, format!("belongs to another handler; this job's is \"{own}\""), Scope::Key);
+        }
+    }
+    table.not_yet(&LATER_TABLES, "expected handler = \"ledger\"");
+}
+
+/// Where it is not known which handler was meant, the tables of none are judged.
+fn any_handler(table: &mut TableReader<'_>) {
+    table.pass_over(&["ledger", "payout"]);
+    table.pass_over(&LATER_TABLES);
+    #[cfg(feature = "chaos")]
+    table.pass_over(&["probe"]);
+}

@@ -1,0 +1,192 @@
+//! Layers: the built-in defaults, the file, and the environment, the later over the earlier, key by key.
+//!
+//! The `config` crate decides which layer wins. It is handed the *numbers* of values, never values themselves: it would
+//! turn `"5"` into 5 and 5.7 into 6 without a word, and it forgets lines. Deliberately absent: lists merged item by item; a
+//! later list replaces an earlier one.
+
+use std::collections::BTreeMap;
+
+use config::builder::DefaultState;
+use config::{ConfigBuilder, Map, Source, ValueKind};
+
+use super::error::{ConfigError, Place, Scope};
+use super::tree::{Node, Table, Value};
+
+/// What the names of environment variables start with; sections are separated by two underscores too.
+pub const PREFIX: &str = "BURSAR__";
+/// The longest value of an environment variable, in bytes.
+const MOST_VARIABLE_BYTES: usize = 64 * 1024;
+
+/// The process's variables that concern bursar. Bytes that are not UTF-8 are replaced by U+FFFD, which is
+/// refused later: so such a variable is reported and not taken for something else.
+#[must_use]
+pub fn process_environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .filter(|(name, _)| name.starts_with(PREFIX))
+        .collect()
+}
+
+/// Turns `BURSAR__SECTION__KEY` variables into a tree; others are passed over.
+pub(super) fn environment(variables: impl Iterator<Item = (String, String)>) -> (Node, Vec<ConfigError>) {
+    let mut errors = Vec::new();
+    let mut root = Table::new();
+    let mut sorted: Vec<_> = variables.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+    sorted.sort();
+    for (name, value) in sorted {
+        let place = Place::of(&format!("environment variable {name}"));
+        let rest = name.get(PREFIX.len()..).unwrap_or_default();
+        let key = rest.to_ascii_lowercase().replace("__", ".");
+        let mut refuse = |problem: String| {
+            errors.push(ConfigError { place: place.clone(), key: key.clone(), problem, scope: Scope::Key });
+        };
+        let path: Vec<&str> = key.split('.').collect();
+        let sound = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if rest != rest.to_ascii_uppercase() || !path.iter().all(sound) {
+            refuse("unknown key: expected BURSAR__SECTION__KEY in upper case".to_owned());
+        } else if value.contains('\u{fffd}') {
+            refuse("its value is not valid UTF-8".to_owned());
+        } else if value.len() > MOST_VARIABLE_BYTES {
+            refuse(format!("found {} bytes, expected at most {MOST_VARIABLE_BYTES}", value.len()));
+        } else if !insert(&mut root, &path, &place, value) {
+            refuse("stands for a table and for a value at once: another variable names a key in it".to_owned());
+        }
+    }
+    let place = Place::of("environment");
+    (Node { key_place: place.clone(), place, value: Value::Table(root) }, errors)
+}
+
+/// Puts a variable's value at its path; `false` where a value stands on the way or at its end.
+fn insert(table: &mut Table, path: &[&str], place: &Place, value: String) -> bool {
+    let node = |value| Node { key_place: place.clone(), place: place.clone(), value };
+    match path {
+        [] => false,
+        [key] => table.insert((*key).to_owned(), node(Value::Variable(value))).is_none(),
+        [key, rest @ ..] => {
+            let inner = table.entry((*key).to_owned()).or_insert_with(|| node(Value::Table(Table::new())));
+            match &mut inner.value {
+                Value::Table(inner) => insert(inner, rest, place, value),
+                Value::Text(_)
+                | Value::Whole(_)
+                | Value::Flag(_)
+                | Value::Other(_)
+                | Value::List(_)
+                | Value::Variable(_) => false,
+            }
+        }
+    }
+}
+
+/// The built-in defaults, a TOML text, as a layer. They have no line; what is missing in spite of them is missing in `file`.
+pub(super) fn defaults(text: &str, file: &Place) -> Node {
+    fn replace(node: &mut Node, place: &Place) {
+        node.key_place = place.clone();
+        node.place = place.clone();
+        if let Value::Table(table) = &mut node.value {
+            for inner in table.values_mut() {
+                replace(inner, place);
+            }
+        }
+    }
+    let (mut root, _) = super::tree::read_toml("defaults", text);
+    replace(&mut root, file);
+    root
+}
+
+/// Lays trees over each other, the later over the earlier.
+///
+/// # Errors
+/// What the `config` crate refuses; it is handed nothing that it could refuse.
+pub(super) fn lay(layers: &[&Node]) -> Result<Node, config::ConfigError> {
+    let mut arena = Arena::default();
+    let mut builder: ConfigBuilder<DefaultState> = config::Config::builder();
+    for layer in layers {
+        if let Value::Table(table) = &layer.value {
+            builder = builder.add_source(Numbers(arena.number(table, "")));
+        }
+    }
+    let laid: Map<String, config::Value> = builder.build()?.collect()?;
+    let place = layers.first().map_or_else(|| Place::of("configuration"), |layer| layer.place.clone());
+    Ok(Node { key_place: place.clone(), place, value: Value::Table(arena.resolve(laid, "")) })
+}
+
+/// All values of all layers by number, and the places of tables by path (a line of a file goes before what has none).
+#[derive(Default)]
+struct Arena {
+    values: Vec<Node>,
+    tables: BTreeMap<String, (Place, Place)>,
+}
+
+impl Arena {
+    fn number(&mut self, table: &Table, path: &str) -> Map<String, config::Value> {
+        let mut numbers = Map::new();
+        for (key, node) in table {
+            let kind = match &node.value {
+                Value::Table(inner) => {
+                    let path = format!("{path}.{key}");
+                    let numbers = self.number(inner, &path);
+                    if node.place.line().is_some() || !self.tables.contains_key(&path) {
+                        self.tables.insert(path, (node.key_place.clone(), node.place.clone()));
+                    }
+                    ValueKind::Table(numbers)
+                }
+                Value::Text(_)
+                | Value::Whole(_)
+                | Value::Flag(_)
+                | Value::Other(_)
+                | Value::List(_)
+                | Value::Variable(_) => {
+                    self.values.push(node.clone());
+                    ValueKind::U64(self.values.len() as u64 - 1)
+                }
+            };
+            numbers.insert(key.clone(), config::Value::new(None, kind));
+        }
+        numbers
+    }
+
+    fn resolve(&self, laid: Map<String, config::Value>, path: &str) -> Table {
+        let mut table = Table::new();
+        for (key, value) in laid {
+            let node = match value.kind {
+                ValueKind::Table(inner) => {
+                    let path = format!("{path}.{key}");
+                    self.tables.get(&path).map(|(key_place, place)| Node {
+                        key_place: key_place.clone(),
+                        place: place.clone(),
+                        value: Value::Table(self.resolve(inner, &path)),
+                    })
+                }
+                ValueKind::U64(number) => {
+                    usize::try_from(number).ok().and_then(|number| self.values.get(number)).cloned()
+                }
+                ValueKind::Nil
+                | ValueKind::Boolean(_)
+                | ValueKind::I64(_)
+                | ValueKind::I128(_)
+                | ValueKind::U128(_)
+                | ValueKind::Float(_)
+                | ValueKind::String(_)
+                | ValueKind::Array(_) => None,
+            };
+            if let Some(node) = node {
+                table.insert(key, node);
+            }
+        }
+        table
+    }
+}
+
+/// One layer as the `config` crate sees it.
+#[derive(Debug, Clone)]
+struct Numbers(Map<String, config::Value>);
+
+impl Source for Numbers {
+    fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn collect(&self) -> Result<Map<String, config::Value>, config::ConfigError> {
+        Ok(self.0.clone())
+    }
+}

@@ -1,0 +1,166 @@
+//! The schedule file: `[[job]]` tables to complete [`JobDefinition`]s.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::database::enough_connections;
+use super::error::{ConfigError, ConfigErrors, Place, Scope};
+use super::ledger::overlap;
+use super::reader::{Checked, Context, Reported, TableReader};
+use super::tree::{Node, Value, read_toml};
+use super::types::Config;
+use super::validate::MOST_ELECTIONS;
+use super::{job, keep_one_syntax_error_per_line, read_text};
+use crate::domain::ElectionName;
+use crate::domain::job::{HandlerDefinition, JobDefinition, LedgerDefinition, fingerprint};
+
+/// The most jobs of a schedule: each has series of its own in the metrics.
+pub const MOST_JOBS: usize = 256;
+
+/// A schedule, complete and checked. At least one job; names are unique; no two jobs select the same entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleFile {
+    /// The jobs, in the order of the file.
+    pub jobs: Vec<JobDefinition>,
+}
+
+impl ScheduleFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in one go.
+    pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        Self::from_str(&path.display().to_string(), &read_text(path)?)
+    }
+
+    /// Reads a text; `name` stands for the file in findings.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in one go.
+    pub fn from_str(name: &str, text: &str) -> Result<Self, ConfigErrors> {
+        let (root, mut errors) = read_toml(name, text);
+        let unreadable = !errors.is_empty();
+        let context = Context::new(PathBuf::new(), &|_| Err("a schedule names no secrets".to_owned()));
+        let jobs = schedule(&context, &root);
+        let found = context.into_errors();
+        errors.extend(found.into_iter().filter(|error| !unreadable || error.scope == Scope::Key));
+        if unreadable {
+            keep_one_syntax_error_per_line(&mut errors);
+        }
+        match (jobs, ConfigErrors::new(errors)) {
+            (Ok(jobs), None) => Ok(Self { jobs }),
+            (_, Some(errors)) => Err(errors),
+            (Err(Reported), None) => {
+                Err(ConfigErrors::of_file(name, "refused without a reason: a defect of bursar".to_owned()))
+            }
+        }
+    }
+
+    /// SHA-256 over all definitions in their order, as 64 hexadecimal digits.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        fingerprint(&self.jobs)
+    }
+
+    /// The elections that its jobs belong to.
+    #[must_use]
+    pub fn elections(&self) -> BTreeSet<ElectionName> {
+        self.jobs.iter().map(|job| job.election.clone()).collect()
+    }
+}
+
+impl Config {
+    /// What can be judged only with both files at hand: connections for every election that this replica stands for.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn check_schedule(&self, schedule: &ScheduleFile) -> Result<(), ConfigErrors> {
+        let elections = schedule.elections().iter().filter(|name| self.replica.elections.holds(name)).count();
+        let finding = |problem| ConfigError {
+            place: self.connections_place.clone(),
+            key: "database.max_connections".to_owned(),
+            problem,
+            scope: Scope::Whole,
+        };
+        let errors = enough_connections(self.database.max_connections, elections).err().map(finding);
+        ConfigErrors::new(errors.into_iter().collect()).map_or(Ok(()), Err)
+    }
+}
+
+fn schedule(context: &Context<'_>, root: &Node) -> Checked<Vec<JobDefinition>> {
+    let mut table = TableReader::new(context, String::new(), root)?;
+    table.not_yet(&["calendar"], "a business day is Monday to Friday");
+    let tables: &[Node] = match table.node("job").map(|node| &node.value) {
+        Some(Value::List(items)) => items,
+        Some(
+            Value::Text(_) | Value::Whole(_) | Value::Flag(_) | Value::Other(_) | Value::Table(_) | Value::Variable(_),
+        ) => {
+            let reported = table.refuse("job", "expected a list of tables: write [[job]]", Scope::Key);
+            table.finish();
+            return Err(reported);
+        }
+        None => &[],
+    };
+    table.finish();
+    if tables.is_empty() {
+        context.push(&root.place, "job", "missing; expected at least one [[job]]".to_owned(), Scope::Whole);
+    }
+    if tables.len() > MOST_JOBS {
+        let problem = format!("found {} jobs, expected at most {MOST_JOBS}", tables.len());
+        context.push(&root.place, "job", problem, Scope::Whole);
+        return Err(Reported);
+    }
+    let read: Vec<(&Node, Checked<JobDefinition>)> =
+        tables.iter().enumerate().map(|(n, node)| (node, job::job(context, n, node))).collect();
+    let sound: Vec<(&Node, &JobDefinition)> =
+        read.iter().filter_map(|(node, job)| job.as_ref().ok().map(|job| (*node, job))).collect();
+    names_are_unique(context, tables);
+    selections_are_apart(context, &sound);
+    elections_are_few(context, root, &sound);
+    read.into_iter().map(|(_, job)| job).collect()
+}
+
+/// Also among jobs with other findings: so they are compared as written.
+fn names_are_unique(context: &Context<'_>, tables: &[Node]) {
+    let mut seen: BTreeMap<&str, &Place> = BTreeMap::new();
+    for node in tables {
+        let Value::Table(table) = &node.value else { continue };
+        let Some(Node { place, value: Value::Text(name), .. }) = table.get("name") else { continue };
+        if let Some(first) = seen.get(name.as_str()) {
+            let problem = format!("another job has this name too ({first}), expected each once");
+            context.push(place, &format!("job[{name}].name"), problem, Scope::Whole);
+        } else {
+            seen.insert(name, place);
+        }
+    }
+}
+
+fn selections_are_apart(context: &Context<'_>, jobs: &[(&Node, &JobDefinition)]) {
+    let mut ledgers: Vec<(&Node, &JobDefinition, &LedgerDefinition)> = Vec::new();
+    for (node, job) in jobs {
+        match &job.handler {
+            HandlerDefinition::Ledger(ledger) => ledgers.push((node, job, ledger)),
+            #[cfg(feature = "chaos")]
+            HandlerDefinition::Probe(_) => {}
+        }
+    }
+    for (n, (node, job, mine)) in ledgers.iter().enumerate() {
+        for (other_node, other, theirs) in ledgers.iter().take(n) {
+            if let Some(shared) = overlap(mine, theirs) {
+                let problem = format!(
+                    "selects entries that job \"{}\" ({}) selects too ({shared}); expected each entry to be of one job",
+                    other.name, other_node.place
+                );
+                context.push(&node.place, &format!("job[{}].ledger", job.name), problem, Scope::Whole);
+            }
+        }
+    }
+}
+
+fn elections_are_few(context: &Context<'_>, root: &Node, jobs: &[(&Node, &JobDefinition)]) {
+    let elections: BTreeSet<&ElectionName> = jobs.iter().map(|(_, job)| &job.election).collect();
+    if elections.len() > MOST_ELECTIONS {
+        let problem = format!("found {} elections, expected at most {MOST_ELECTIONS}", elections.len());
+        context.push(&root.place, "job", problem, Scope::Whole);
+    }
+}
