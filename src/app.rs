@@ -1,1 +1,92 @@
-//! Placeholder.
+//! The composition root: the only place that knows every module. It joins them and decides nothing.
+//!
+//! ```text
+//!   main thread          signals, the order of start and stop            ([`replica`])
+//!   `worker` threads     store, tenures, eligibility, schedule file      (a runtime of their own)
+//!   `session` thread     the lease, elections                            (leadership's)
+//!   `http` thread        health, metrics, status                         (web's, fed by the [`board`])
+//! ```
+//!
+//! Invariants:
+//! - Every critical task has an owner here. One that ends by itself ends the process: half a replica is worse than none.
+//! - Adapters between modules that do not know each other ([`bridge`], [`memory`]) translate, one to one.
+//!
+//! Deliberately absent: decisions. Whether to lead is leadership's, whether a write counts is the store's.
+
+mod board;
+mod bridge;
+mod eligibility;
+mod error;
+mod memory;
+mod observers;
+mod replica;
+mod schedule_file;
+mod shares;
+mod store_link;
+
+use std::sync::Arc;
+
+use crate::config::{Config, Coordinator as CoordinatorKind, EtcdConfig as ConfiguredEtcd, LogFormat};
+use crate::leadership::Coordinator;
+use crate::leadership::etcd::{EtcdAuth, EtcdConfig, EtcdCoordinator, EtcdTls};
+use crate::store::{CoordinatorBinding, Store, StoreError};
+use crate::telemetry::{self, Format};
+
+pub use error::ReplicaError;
+pub use replica::run_replica;
+
+/// This host's name, for people.
+#[must_use]
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// A client of the coordinator that has not connected yet. It belongs to the runtime that it is used in.
+#[must_use]
+pub fn coordinator(config: &Config) -> Arc<dyn Coordinator> {
+    match &config.coordinator.kind {
+        CoordinatorKind::Etcd(etcd) => Arc::new(EtcdCoordinator::new(etcd_config(etcd))),
+    }
+}
+
+/// The store as commands use it.
+///
+/// # Errors
+/// Those of the store's set-up.
+pub fn store_for_command(config: &Config) -> Result<Arc<dyn Store>, StoreError> {
+    store_link::open(config, "command")
+}
+
+/// Starts the log as the configuration says.
+fn start_log(config: &Config) {
+    let format = match config.log.format {
+        LogFormat::Json => Format::Json,
+        LogFormat::Text => Format::Text,
+    };
+    telemetry::init_logging(format, config.log.level.as_str());
+    telemetry::log_panics();
+}
+
+/// Which coordinator the deployment's terms come from.
+fn binding(config: &Config) -> CoordinatorBinding {
+    match &config.coordinator.kind {
+        CoordinatorKind::Etcd(etcd) => CoordinatorBinding { kind: "etcd".to_owned(), prefix: etcd.prefix.clone() },
+    }
+}
+
+fn etcd_config(etcd: &ConfiguredEtcd) -> EtcdConfig {
+    EtcdConfig {
+        endpoints: etcd.endpoints.clone(),
+        prefix: etcd.prefix.clone(),
+        tls: etcd.tls.as_ref().map(|tls| EtcdTls {
+            ca: tls.ca.clone(),
+            cert: tls.identity.as_ref().map(|(cert, _)| cert.clone()),
+            key: tls.identity.as_ref().map(|(_, key)| key.clone()),
+            server_name: tls.server_name.clone(),
+        }),
+        auth: etcd
+            .auth
+            .as_ref()
+            .map(|auth| EtcdAuth { user: auth.user.clone(), password: auth.password.expose().to_owned() }),
+    }
+}

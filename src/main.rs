@@ -1,3 +1,7 @@
 //! The binary: arguments, telemetry, one command, exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bursar::cli::main(std::env::args_os()).into()
+}

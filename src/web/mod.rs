@@ -1,1 +1,20 @@
-//! Placeholder.
+//! The read-only HTTP port: `/livez`, `/readyz`, `/metrics`, `/status.json`.
+//!
+//! Why a thread of its own: a replica whose workers or store hang must still say so. The port runs on its own
+//! single-threaded runtime and reads from a [`Picture`], which answers from memory and never waits.
+//!
+//! Invariants:
+//! - No answer waits for the store, the coordinator or the workers.
+//! - Connections are bounded in number ([`MOST_CONNECTIONS`]) and in silence ([`SILENCE`]).
+//! - Nothing can be changed through it.
+//!
+//! Deliberately absent: the store's and the coordinator's ports, TLS, authentication: it is for the inside of a deployment
+//! and shows keys and counts only.
+
+mod listener;
+mod routes;
+mod server;
+
+pub use listener::{MOST_CONNECTIONS, SILENCE};
+pub use routes::{Picture, router};
+pub use server::{WebError, WebServer};

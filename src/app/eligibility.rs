@@ -1,0 +1,172 @@
+//! Whether this replica may lead, as far as its store goes: asked every second while it leads, less often else.
+//!
+//! A follower that cannot use the store does not stand. A leader whose store is out of reach has `resign_without_store`
+//! before it makes room; one whose store is read-only, of another schema or unfit makes room at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::board::Board;
+use crate::clock;
+use crate::domain::{ElectionName, Moment};
+use crate::leadership::{ElectionPhase, LeadershipHandle, LeadershipView, Report};
+use crate::store::{Store, StoreError};
+
+/// How often the store is asked while this replica leads, or could not lead when last asked.
+const OFTEN: Duration = Duration::from_secs(1);
+/// How often it is asked by a follower whose store is well.
+const SELDOM: Duration = Duration::from_secs(3);
+/// A check that has no answer by then counts as one of a store out of reach.
+const CHECK_WITHIN: Duration = Duration::from_secs(3);
+/// A check has at least so long, also when patience is nearly over.
+const SHORTEST_CHECK: Duration = Duration::from_millis(500);
+/// How often the status is read for `/status.json`.
+const STATUS_EVERY: Duration = Duration::from_secs(5);
+
+/// What the task needs.
+pub(super) struct Eligibility {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) leadership: LeadershipHandle,
+    pub(super) board: Arc<Board>,
+    pub(super) elections: Vec<ElectionName>,
+    pub(super) resign_without_store: Duration,
+}
+
+/// What one check means for leading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    May,
+    MayNot(String),
+}
+
+/// Judges one check. `last_well_at` is when the store was last found well.
+fn judge(
+    check: Result<(), &StoreError>,
+    leads: bool,
+    last_well_at: Option<Moment>,
+    now: Moment,
+    patience: Duration,
+) -> Verdict {
+    match check {
+        Ok(()) => Verdict::May,
+        Err(error) if leads && error.is_passing() && last_well_at.is_some_and(|at| now.since(at) < patience) => {
+            Verdict::May
+        }
+        Err(error) => Verdict::MayNot(error.to_string()),
+    }
+}
+
+fn leads_any(view: &LeadershipView) -> bool {
+    view.elections.iter().any(|seen| match seen.phase {
+        ElectionPhase::Promoting | ElectionPhase::Active => true,
+        ElectionPhase::Observing
+        | ElectionPhase::Waiting
+        | ElectionPhase::ReadingFence
+        | ElectionPhase::Campaigning
+        | ElectionPhase::Settling
+        | ElectionPhase::Ending
+        | ElectionPhase::Clearing
+        | ElectionPhase::StandingBack => false,
+    })
+}
+
+impl Eligibility {
+    /// Asks until told to stop.
+    pub(super) async fn run(self, stop: CancellationToken) {
+        let view = self.leadership.view();
+        let mut told: Option<Verdict> = None;
+        let mut last_well_at = None;
+        loop {
+            let within = self.check_within(last_well_at);
+            let check = match tokio::time::timeout(within, self.store.health()).await {
+                Ok(check) => check,
+                Err(_elapsed) => Err(StoreError::TimedOut { operation: "health", within }),
+            };
+            let now = clock::boottime();
+            if check.is_ok() {
+                last_well_at = Some(now);
+            }
+            let leads = leads_any(&view.borrow());
+            let verdict = judge(check.as_ref().map(|_| ()), leads, last_well_at, now, self.resign_without_store);
+            self.board.store_checked(check.map(|health| health.now).map_err(|error| error.to_string()));
+            let well = verdict == Verdict::May;
+            if told.as_ref() != Some(&verdict) {
+                self.tell(&verdict);
+                told = Some(verdict);
+            }
+            let wait = if leads || !well { OFTEN } else { SELDOM };
+            if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// A check ends when patience does, so that a leader makes room then and not a check later.
+    fn check_within(&self, last_well_at: Option<Moment>) -> Duration {
+        last_well_at.map_or(CHECK_WITHIN, |at| {
+            let left = self.resign_without_store.saturating_sub(clock::boottime().since(at));
+            left.clamp(SHORTEST_CHECK, CHECK_WITHIN)
+        })
+    }
+
+    fn tell(&self, verdict: &Verdict) {
+        for election in &self.elections {
+            let eligible = match verdict {
+                Verdict::May => Ok(()),
+                Verdict::MayNot(why) => Err(why.clone()),
+            };
+            self.leadership.report(Report::Eligible { election: election.clone(), eligible });
+        }
+    }
+}
+
+/// Reads the store's status for the board, until told to stop. Apart from the checks: it may be slower than they may.
+pub(super) async fn read_status(store: Arc<dyn Store>, board: Arc<Board>, stop: CancellationToken) {
+    loop {
+        match tokio::time::timeout(STATUS_EVERY, store.status()).await {
+            Ok(Ok(status)) => board.store_status(status),
+            // The health checks say what is wrong; the status page shows the age of what it has.
+            Ok(Err(error)) => tracing::debug!(%error, "the store's status could not be read"),
+            Err(_elapsed) => tracing::debug!("the store's status took too long"),
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(STATUS_EVERY)).await.is_none() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Moment {
+        Moment::after_boot(Duration::from_millis(ms))
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    fn away() -> StoreError {
+        StoreError::Unreachable { operation: "health", detail: "refused".into() }
+    }
+
+    #[test]
+    fn a_leader_has_patience_with_a_store_out_of_reach_and_a_follower_has_none() {
+        let well = Some(at(1000));
+        assert_eq!(judge(Err(&away()), true, well, at(5999), PATIENCE), Verdict::May);
+        assert!(matches!(judge(Err(&away()), true, well, at(6000), PATIENCE), Verdict::MayNot(_)));
+        assert!(matches!(judge(Err(&away()), false, well, at(1001), PATIENCE), Verdict::MayNot(_)));
+        assert!(matches!(judge(Err(&away()), true, None, at(1001), PATIENCE), Verdict::MayNot(_)));
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_written_is_left_at_once() {
+        let read_only = StoreError::ReadOnly { operation: "health", detail: "a standby".into() };
+        let schema = StoreError::Schema { found: 1, expected: 2 };
+        for error in [read_only, schema] {
+            assert!(matches!(judge(Err(&error), true, Some(at(1000)), at(1001), PATIENCE), Verdict::MayNot(_)));
+        }
+        assert_eq!(judge(Ok(()), false, None, at(0), PATIENCE), Verdict::May);
+    }
+}

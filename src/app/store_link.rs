@@ -1,0 +1,101 @@
+//! The way to the store at the start: made from the configuration, and waited for with backoff while the store is away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::board::Board;
+use super::error::ReplicaError;
+use crate::config::Config;
+use crate::store::postgres::{PgSettings, PgStore};
+use crate::store::{BindOutcome, CoordinatorBinding, Store, StoreError};
+
+/// The first wait between two tries, doubled up to [`LONGEST_WAIT`].
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// The longest wait between two tries.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// A try has so long.
+const TRY_WITHIN: Duration = Duration::from_secs(5);
+
+fn make(config: &Config, name: &str) -> Result<PgStore, StoreError> {
+    let database = &config.database;
+    PgStore::new(&PgSettings {
+        url: database.url.expose().to_owned(),
+        password: database.password.as_ref().map(|password| password.expose().to_owned()),
+        tls_mode: Some(database.tls_mode.as_str().to_owned()),
+        tls_ca: database.tls_ca.clone(),
+        tls_identity: database.tls_identity.clone(),
+        replica: name.to_owned(),
+    })
+}
+
+/// The store for a command: it connects with its first question.
+pub(super) fn open(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Arc::new(make(config, name)?))
+}
+
+/// The store for a replica: reached, fit to lead on, and bound to this coordinator. Waits as long as it is away.
+///
+/// # Errors
+/// What waiting does not mend: another coordinator's store, a way to the database that breaks a guarantee.
+pub(super) async fn connect(
+    config: Arc<Config>,
+    name: String,
+    binding: CoordinatorBinding,
+    board: Arc<Board>,
+) -> Result<Arc<dyn Store>, ReplicaError> {
+    let store = make(&config, &name)?;
+    let mut said = String::new();
+    let mut wait = FIRST_WAIT;
+    loop {
+        let attempt = tokio::time::timeout(TRY_WITHIN, try_once(&store, &binding, &board)).await;
+        let error = match attempt {
+            Ok(Ok(())) => return Ok(Arc::new(store)),
+            Ok(Err(Failed::Unfit(error))) => return Err(error),
+            Ok(Err(Failed::Away(error))) => error,
+            Err(_elapsed) => StoreError::TimedOut { operation: "connect", within: TRY_WITHIN },
+        };
+        let why = error.to_string();
+        board.store_checked(Err(why.clone()));
+        // The same words are not said again with each try.
+        if said != why {
+            tracing::warn!(%error, "the store cannot be used yet; waits");
+            said = why;
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+enum Failed {
+    Away(StoreError),
+    Unfit(ReplicaError),
+}
+
+async fn try_once(store: &PgStore, binding: &CoordinatorBinding, board: &Board) -> Result<(), Failed> {
+    let judged = |error: StoreError| match error {
+        StoreError::Unfit { .. } => Failed::Unfit(error.into()),
+        // A schema that a migration brings, a standby that is promoted: worth waiting for.
+        StoreError::Unreachable { .. }
+        | StoreError::TryAgain { .. }
+        | StoreError::StatementTimeout { .. }
+        | StoreError::TimedOut { .. }
+        | StoreError::Unknown { .. }
+        | StoreError::ReadOnly { .. }
+        | StoreError::Schema { .. }
+        | StoreError::Forgot { .. }
+        | StoreError::Ended { .. }
+        | StoreError::Broken { .. } => Failed::Away(error),
+    };
+    store.open_control().await.map_err(judged)?;
+    let health = store.health().await.map_err(judged)?;
+    match store.bind(binding).await.map_err(judged)? {
+        BindOutcome::Bound { deployment_id } => {
+            tracing::info!(%deployment_id, "the store is reached");
+            board.store_checked(Ok(health.now));
+            Ok(())
+        }
+        BindOutcome::Other(found) => {
+            Err(Failed::Unfit(ReplicaError::OtherCoordinator { found, configured: binding.clone() }))
+        }
+    }
+}

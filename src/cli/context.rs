@@ -1,0 +1,114 @@
+//! What every command needs: the configuration, the schedule, a way to the store, who acts.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::{CommandError, Exit};
+use super::output::Output;
+use crate::app;
+use crate::config::{self, Config, ScheduleFile};
+use crate::store::{Actor, Store, StoreError};
+
+/// The variable that names the configuration file.
+const CONFIG_VARIABLE: &str = "BURSAR_CONFIG";
+/// The file that is read where nothing names one.
+const CONFIG_FILE: &str = "bursar.toml";
+/// How long a command waits for its connection to the store.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// What every command needs.
+#[derive(Debug)]
+pub(super) struct Context {
+    config: Option<PathBuf>,
+    output: Output,
+}
+
+impl Context {
+    pub(super) fn new(config: Option<PathBuf>, json: bool) -> Self {
+        Self { config, output: Output::new(json) }
+    }
+
+    pub(super) const fn output(&self) -> Output {
+        self.output
+    }
+
+    /// The configuration file by the rule of the help; `None`: the environment alone.
+    fn config_file(&self) -> Option<PathBuf> {
+        let named = || std::env::var_os(CONFIG_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
+        let usual = || Some(PathBuf::from(CONFIG_FILE)).filter(|path| path.exists());
+        self.config.clone().or_else(named).or_else(usual)
+    }
+
+    /// Reads the configuration.
+    pub(super) fn config(&self) -> Result<Config, CommandError> {
+        let file = self.config_file();
+        Config::load(file.as_deref(), config::process_environment().into_iter()).map_err(Into::into)
+    }
+
+    /// Reads the configuration and the schedule that it names. What is wrong with either is said in one go.
+    pub(super) fn config_and_schedule(&self) -> Result<(Config, ScheduleFile), CommandError> {
+        let file = self.config_file();
+        match Config::load(file.as_deref(), config::process_environment().into_iter()) {
+            Ok(config) => {
+                let schedule = ScheduleFile::load(&config.schedule)?;
+                config.check_schedule(&schedule)?;
+                Ok((config, schedule))
+            }
+            Err(errors) => {
+                let schedule = file.as_deref().and_then(schedule_named_in);
+                Err(match schedule.and_then(|path| ScheduleFile::load(&path).err()) {
+                    Some(more) => errors.and(more).into(),
+                    None => errors.into(),
+                })
+            }
+        }
+    }
+
+    /// Runs a command's future on a runtime of its own.
+    pub(super) fn block_on(command: impl Future<Output = Result<Exit, CommandError>>) -> Result<Exit, CommandError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|source| CommandError::Io { what: "cannot start a runtime".to_owned(), source })?;
+        let ended = runtime.block_on(command);
+        runtime.shutdown_background();
+        ended
+    }
+
+    /// The store; it is reached with the first question, and an unreachable one is an error of that.
+    pub(super) async fn store(&self, config: &Config) -> Result<Arc<dyn Store>, CommandError> {
+        let store = app::store_for_command(config)?;
+        match tokio::time::timeout(CONNECT_WITHIN, store.now()).await {
+            Ok(now) => now?,
+            Err(_elapsed) => return Err(StoreError::TimedOut { operation: "connect", within: CONNECT_WITHIN }.into()),
+        };
+        Ok(store)
+    }
+
+    /// Reads the configuration and connects to a store that has this release's schema.
+    pub(super) async fn open(&self) -> Result<(Config, Arc<dyn Store>), CommandError> {
+        let config = self.config()?;
+        let store = self.store(&config).await?;
+        match store.health().await {
+            // Whether one could lead on it is the replicas' business; without its schema nothing can be asked.
+            Err(error @ StoreError::Schema { .. }) => Err(error.into()),
+            Ok(_) | Err(_) => Ok((config, store)),
+        }
+    }
+}
+
+/// The schedule that a configuration file names, where the file is wrong in some other way.
+fn schedule_named_in(file: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let named = text.parse::<toml::Table>().ok()?.get("schedule")?.as_str()?.to_owned();
+    Some(file.parent().unwrap_or(Path::new("")).join(named))
+}
+
+/// Who runs this command, as far as the system knows. Not a proof: the store adds its own role.
+pub(super) fn actor() -> Actor {
+    let name = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok().filter(|n| !n.is_empty()));
+    let user = name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
+    Actor { user, host: app::host_name() }
+}

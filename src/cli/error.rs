@@ -1,0 +1,108 @@
+//! How a command ends: the exit codes are an interface (sysexits' numbers), and every error says what to do.
+
+use std::process::ExitCode;
+
+use crate::config::ConfigErrors;
+use crate::store::StoreError;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done,
+    /// Refused, or something was found: an audit's violation, an import's conflict, a request that the leader refused.
+    Refused,
+    /// The command line is wrong.
+    Usage,
+    /// A defect of bursar, or of the store's contents.
+    Internal,
+    /// The store, the coordinator or a leader is away: the same again may work.
+    Temporary,
+    /// The configuration, the schedule or the store's set-up is wrong.
+    Config,
+}
+
+impl Exit {
+    /// The number.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Refused => 1,
+            Self::Usage => 64,
+            Self::Internal => 70,
+            Self::Temporary => 75,
+            Self::Config => 78,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// Everything that is wrong with configuration or schedule, one to a line.
+    #[error("{0}")]
+    Config(#[from] ConfigErrors),
+    /// The store.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// What was asked for does not exist or may not be done.
+    #[error("{0}")]
+    Refused(String),
+    /// Arguments that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// Something needed is away.
+    #[error("{0}")]
+    Away(String),
+    /// The set-up does not fit.
+    #[error("{0}")]
+    Unfit(String),
+    /// Files, threads, standard output.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried, with the file's name.
+        what: String,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// A defect.
+    #[error("{0:#}")]
+    Internal(anyhow::Error),
+}
+
+impl CommandError {
+    /// The exit code that tells a script what kind of failure it is.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Config(_) | Self::Unfit(_) => Exit::Config,
+            Self::Store(error) => store_exit(error),
+            Self::Usage(_) => Exit::Usage,
+            Self::Away(_) => Exit::Temporary,
+            // A reader that left (`| head`) is no failure.
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
+            Self::Refused(_) | Self::Io { .. } => Exit::Refused,
+            Self::Internal(_) => Exit::Internal,
+        }
+    }
+}
+
+fn store_exit(error: &StoreError) -> Exit {
+    match error {
+        StoreError::Unreachable { .. }
+        | StoreError::TryAgain { .. }
+        | StoreError::TimedOut { .. }
+        | StoreError::StatementTimeout { .. }
+        | StoreError::Unknown { .. }
+        | StoreError::ReadOnly { .. } => Exit::Temporary,
+        StoreError::Schema { .. } | StoreError::Unfit { .. } => Exit::Config,
+        StoreError::Forgot { .. } | StoreError::Ended { .. } | StoreError::Broken { .. } => Exit::Internal,
+    }
+}

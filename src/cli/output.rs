@@ -1,0 +1,137 @@
+//! What a command says: JSON with `--json`, else tables and lines that stay readable on a narrow terminal.
+//!
+//! Standard output is the answer, standard error the rest. Money is text in both forms, times are UTC.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::error::CommandError;
+
+/// The width of a table on a terminal that does not say how wide it is.
+const USUAL_WIDTH: u16 = 100;
+/// Narrower terminals get this width all the same: below it columns would be one letter wide.
+const LEAST_WIDTH: u16 = 40;
+
+/// Where the answer goes and in which form.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(super) const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    pub(super) const fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// One JSON value, indented.
+    pub(super) fn json(self, value: &impl Serialize) -> Result<(), CommandError> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| CommandError::Internal(error.into()))?;
+        self.line(&text)
+    }
+
+    /// One line, or several.
+    #[expect(clippy::unused_self, reason = "who writes has an output in hand")]
+    pub(super) fn line(self, text: &str) -> Result<(), CommandError> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.write_all(b"\n"))
+            .and_then(|()| out.flush())
+            .map_err(|source| CommandError::Io { what: "standard output".to_owned(), source })
+    }
+
+    /// A heading and its table; `none` in place of an empty one.
+    pub(super) fn table(
+        self,
+        heading: &str,
+        none: &str,
+        columns: &[&str],
+        rows: &[Vec<String>],
+    ) -> Result<(), CommandError> {
+        let mut text = String::new();
+        if !heading.is_empty() {
+            text.push_str(heading);
+            text.push('\n');
+        }
+        if rows.is_empty() {
+            text.push_str(none);
+        } else {
+            text.push_str(&render(columns, rows, width()));
+        }
+        self.line(&text)
+    }
+}
+
+fn render(columns: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(columns.to_vec());
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
+    for row in rows {
+        table.add_row(row.clone());
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// The terminal's width; `None` where the output is a file or a pipe, which takes lines of any length.
+fn width() -> Option<u16> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    Some(told.unwrap_or(USUAL_WIDTH).max(LEAST_WIDTH))
+}
+
+/// A time, to the second, in UTC.
+pub(super) fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// A time that may not be.
+pub(super) fn time_or(at: Option<DateTime<Utc>>) -> String {
+    at.map_or_else(dash, time)
+}
+
+/// What may not be.
+pub(super) fn or_dash(text: Option<&str>) -> String {
+    text.map_or_else(dash, ToOwned::to_owned)
+}
+
+/// Nothing.
+pub(super) fn dash() -> String {
+    "-".to_owned()
+}
+
+/// The first digits of a fingerprint: enough to tell two apart.
+pub(super) fn short(fingerprint: &str) -> String {
+    fingerprint.chars().take(12).collect()
+}
+
+/// Sums by currency on one line.
+pub(super) fn sums<'a>(sums: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    let all: Vec<String> = sums.into_iter().map(|(currency, amount)| format!("{amount} {currency}")).collect();
+    if all.is_empty() { dash() } else { all.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_a_narrow_terminal_and_is_left_alone_in_a_pipe() {
+        let rows = vec![vec!["daily-payouts".to_owned(), "a sentence that is rather long for one column".to_owned()]];
+        let narrow = render(&["job", "why"], &rows, Some(40));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        assert!(narrow.lines().count() > 2, "{narrow}");
+        let piped = render(&["job", "why"], &rows, None);
+        assert_eq!(piped.lines().count(), 2, "{piped}");
+    }
+}

@@ -1,0 +1,196 @@
+//! `bursar status`: who leads, who is there, what runs, what is next; in one look.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use clap::Args;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::error::{CommandError, Exit};
+use super::output::{Output, dash, or_dash, short, time, time_or};
+use super::runs;
+use crate::app;
+use crate::config::Config;
+use crate::domain::ElectionName;
+use crate::domain::job::JobDefinition;
+use crate::leadership::{LeaderRecord, ReplicaRecord};
+use crate::schedule::Schedule;
+use crate::store::{ElectionStatus, JobStatus, StatusView};
+
+/// How long the coordinator is waited for; without it the rest is shown all the same.
+const COORDINATOR_WITHIN: Duration = Duration::from_secs(3);
+
+/// Who leads, which replicas are there, what runs and what is next.
+///
+/// Terms, jobs and runs come from the store; who leads now and which replicas are there come from the coordinator. Where
+/// that one is away, the rest is shown and it is said.
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {}
+
+/// What the coordinator says.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Seen {
+    Reached { leaders: Vec<LeaderRecord>, replicas: Vec<ReplicaRecord> },
+    Away { away: String },
+}
+
+impl StatusArgs {
+    pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
+        let (config, store) = context.open().await?;
+        let status = store.status().await?;
+        store.close().await;
+        let names: Vec<ElectionName> = status.elections.iter().map(|election| election.election.clone()).collect();
+        let seen = look(&config, names).await;
+        if context.output().is_json() {
+            context.output().json(&as_json(&status, &seen)?)?;
+        } else {
+            show(context.output(), &status, &seen)?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+async fn look(config: &Config, mut elections: Vec<ElectionName>) -> Seen {
+    let coordinator = app::coordinator(config);
+    let looking = async {
+        let replicas = coordinator.list_replicas().await.map_err(|error| error.to_string())?;
+        // Also elections that nobody has won yet.
+        elections.extend(replicas.iter().flat_map(|replica| replica.eligible.clone()));
+        elections.sort();
+        elections.dedup();
+        let mut leaders = Vec::new();
+        for election in &elections {
+            let state = coordinator.read_election(election).await.map_err(|error| error.to_string())?;
+            leaders.extend(state.leader.and_then(|leader| leader.record));
+        }
+        Ok(Seen::Reached { leaders, replicas })
+    };
+    match tokio::time::timeout(COORDINATOR_WITHIN, looking).await {
+        Ok(Ok(seen)) => seen,
+        Ok(Err(away)) => Seen::Away { away },
+        Err(_elapsed) => Seen::Away { away: format!("no answer within {COORDINATOR_WITHIN:?}") },
+    }
+}
+
+/// The next tick of a job, by the definition that is in force; `None` also where it cannot be read.
+fn next_tick(job: &JobStatus, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let definition: JobDefinition = serde_json::from_value(job.definition.clone()).ok()?;
+    Some(Schedule::new(&definition.timing).ok()?.next_after(now)?.nominal)
+}
+
+fn as_json(status: &StatusView, seen: &Seen) -> Result<Value, CommandError> {
+    let internal = |error: serde_json::Error| CommandError::Internal(error.into());
+    let mut value = serde_json::to_value(status).map_err(internal)?;
+    let jobs = value.get_mut("jobs").and_then(Value::as_array_mut).into_iter().flatten();
+    for (job, of) in jobs.zip(&status.jobs) {
+        if let Some(job) = job.as_object_mut() {
+            job.insert("next_tick".to_owned(), json!(next_tick(of, status.now)));
+        }
+    }
+    if let Some(value) = value.as_object_mut() {
+        value.insert("coordinator".to_owned(), serde_json::to_value(seen).map_err(internal)?);
+    }
+    Ok(value)
+}
+
+fn show(output: Output, status: &StatusView, seen: &Seen) -> Result<(), CommandError> {
+    let deployment =
+        status.deployment_id.map_or_else(|| "not bound to a coordinator yet".to_owned(), |id| id.to_string());
+    output.line(&format!("{}, deployment {deployment}\n", time(status.now)))?;
+    show_elections(output, status, seen)?;
+    show_replicas(output, seen)?;
+    let job = |job: &JobStatus| {
+        let last = job.last_state.map_or_else(dash, |state| state.as_str().to_owned());
+        let next = match &job.paused {
+            Some(reason) => format!("paused: {reason}"),
+            None => time_or(next_tick(job, status.now)),
+        };
+        vec![
+            job.job.to_string(),
+            job.election.to_string(),
+            job.handler.clone(),
+            time_or(job.last_tick),
+            last,
+            next,
+            short(&job.fingerprint),
+        ]
+    };
+    let rows: Vec<Vec<String>> = status.jobs.iter().map(job).collect();
+    let columns = ["job", "election", "handler", "last tick", "its run", "next tick", "definition"];
+    output.table("\nJOBS", "none yet: the first leader brings them in", &columns, &rows)?;
+    runs::list(output, "\nRUNS", &status.runs)?;
+    output.line(&format!("\nfencing rejects on record: {}", status.fencing_rejects))
+}
+
+fn show_elections(output: Output, status: &StatusView, seen: &Seen) -> Result<(), CommandError> {
+    let (leaders, known) = match seen {
+        Seen::Reached { leaders, .. } => (leaders.as_slice(), true),
+        Seen::Away { .. } => (&[][..], false),
+    };
+    let mut rows = Vec::new();
+    for election in &status.elections {
+        let leads = leaders.iter().find(|leader| leader.election == election.election);
+        rows.push(vec![
+            election.election.to_string(),
+            leader(election, leads, known),
+            election.fence.holder.term.to_string(),
+            time_or(election.accepted_at),
+            halt(election),
+        ]);
+    }
+    let fresh = leaders.iter().filter(|leader| status.elections.iter().all(|of| of.election != leader.election));
+    for leader in fresh {
+        let won = time_or(leader.won_at);
+        rows.push(vec![
+            leader.election.to_string(),
+            format!("{} (not accepted yet)", leader.leader_id),
+            leader.term.to_string(),
+            won,
+            dash(),
+        ]);
+    }
+    output.table("ELECTIONS", "nobody has led yet", &["election", "leader", "term", "since", "halted"], &rows)
+}
+
+/// Who leads by the coordinator; where that one is away, whom the store accepted last.
+fn leader(election: &ElectionStatus, leads: Option<&LeaderRecord>, known: bool) -> String {
+    match (leads, known) {
+        (Some(leader), _) if leader.tenure_id == election.fence.holder.tenure_id => leader.leader_id.to_string(),
+        (Some(leader), _) => format!("{} (term {} not accepted yet)", leader.leader_id, leader.term),
+        (None, true) => match &election.ended {
+            Some(why) => format!("nobody (the last one ended: {why})"),
+            None => "nobody".to_owned(),
+        },
+        (None, false) => format!("{} accepted last", or_dash(election.leader.as_deref())),
+    }
+}
+
+fn halt(election: &ElectionStatus) -> String {
+    election
+        .fence
+        .halt
+        .as_ref()
+        .map_or_else(dash, |halt| format!("HALTED since {} by {}: {}", time(halt.since), halt.by, halt.reason))
+}
+
+fn show_replicas(output: Output, seen: &Seen) -> Result<(), CommandError> {
+    let replicas = match seen {
+        Seen::Reached { replicas, .. } => replicas,
+        Seen::Away { away } => return output.line(&format!("\nREPLICAS\nthe coordinator is away: {away}")),
+    };
+    let row = |replica: &ReplicaRecord| {
+        let eligible: Vec<&str> = replica.eligible.iter().map(ElectionName::as_str).collect();
+        vec![
+            replica.replica_id.to_string(),
+            replica.address.clone(),
+            replica.version.clone(),
+            if eligible.is_empty() { "nothing now".to_owned() } else { eligible.join(", ") },
+            short(&replica.schedule_fingerprint),
+        ]
+    };
+    let rows: Vec<Vec<String>> = replicas.iter().map(row).collect();
+    output.table("\nREPLICAS", "none is registered", &["replica", "address", "version", "may lead", "schedule"], &rows)
+}

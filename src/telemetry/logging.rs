@@ -1,0 +1,46 @@
+//! The log: one line per event on standard error, as JSON or text.
+//!
+//! Standard output belongs to commands. Errors are logged once, where they are handled, with identifiers as fields.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+/// How a line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// Starts the log of this process. A second call does nothing: the first one stays.
+///
+/// `level` is one of `error`, `warn`, `info`, `debug`, `trace`. What the client crates say is left out but for errors, unless
+/// `debug` or `trace` is asked for: it would fill a log with reconnects that bursar reports itself.
+pub fn init_logging(format: Format, level: &str) {
+    let others = match level {
+        "trace" => "debug",
+        "debug" => "info",
+        _ => "error",
+    };
+    let filter = EnvFilter::new(format!("{others},bursar={level}"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second start (several commands in one test process) is no error.
+    let _already = match format {
+        Format::Json => log.json().flatten_event(true).with_current_span(false).try_init(),
+        Format::Text => log.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),
+    };
+}
+
+/// Logs every panic with its place. Panics unwind; what they mean is decided by whoever owns the task. What a panic says
+/// is a defect's own words (`expect`s of ours), so it holds no row of the store.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+        let thread = std::thread::current();
+        let message = panic.payload_as_str().unwrap_or("not a text");
+        tracing::error!(place, thread = thread.name().unwrap_or("unnamed"), message, "a task panicked");
+    }));
+}

@@ -1,0 +1,77 @@
+//! The routes, over a picture of the replica that is always there.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::get;
+use serde_json::{Value, json};
+
+/// What the port shows. Every method answers at once, from memory.
+pub trait Picture: Send + Sync + 'static {
+    /// Whether the workers' loop lives.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn alive(&self) -> Result<(), String>;
+
+    /// Why this replica could not lead; empty where it could. A follower is ready.
+    fn not_ready(&self) -> Vec<String>;
+
+    /// The page of metrics in Prometheus' text format.
+    fn metrics(&self) -> String;
+
+    /// The status, with the age of whatever is remembered from the store.
+    fn status(&self) -> Value;
+}
+
+/// The routes that exist, for whoever asks for another one.
+const ROUTES: [&str; 4] = ["/livez", "/readyz", "/metrics", "/status.json"];
+
+type Shared = State<Arc<dyn Picture>>;
+
+/// The routes over a picture.
+pub fn router(picture: Arc<dyn Picture>) -> Router {
+    Router::new()
+        .route("/livez", get(livez))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/status.json", get(status))
+        .fallback(unknown)
+        .with_state(picture)
+}
+
+async fn livez(State(picture): Shared) -> Response {
+    match picture.alive() {
+        Ok(()) => Json(json!({ "alive": true })).into_response(),
+        Err(why) => unavailable(json!({ "alive": false, "reasons": [why] })),
+    }
+}
+
+async fn readyz(State(picture): Shared) -> Response {
+    let reasons = picture.not_ready();
+    if reasons.is_empty() {
+        Json(json!({ "ready": true, "reasons": [] })).into_response()
+    } else {
+        unavailable(json!({ "ready": false, "reasons": reasons }))
+    }
+}
+
+async fn metrics(State(picture): Shared) -> Response {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], picture.metrics()).into_response()
+}
+
+async fn status(State(picture): Shared) -> Response {
+    Json(picture.status()).into_response()
+}
+
+async fn unknown(uri: Uri) -> Response {
+    let answer = json!({ "error": format!("nothing at {}", uri.path()), "routes": ROUTES });
+    (StatusCode::NOT_FOUND, Json(answer)).into_response()
+}
+
+fn unavailable(answer: Value) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, Json(answer)).into_response()
+}
