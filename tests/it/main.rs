@@ -1,1 +1,28 @@
-//! The one integration binary.
+//! The one integration binary: real replicas against a real etcd and a real PostgreSQL, started by the tests themselves.
+//!
+//! Plain `cargo test --features chaos --test it` runs it: all tests as threads of one process, sharing one etcd member and
+//! one PostgreSQL server through distinct prefixes and databases, and starting private ones only where a test breaks them.
+//! Tests whose verdict is a time bound live in `timed` modules and are run alone, one at a time, by `scripts/test`.
+
+mod architecture;
+mod cli;
+mod config;
+mod contract;
+mod desk;
+mod election;
+mod fence;
+mod http;
+mod ingest;
+mod leadership;
+mod audit;
+mod calls;
+mod imports;
+mod ledger;
+mod rows;
+mod pauses;
+mod samples;
+mod smoke;
+mod support;
+mod tenure;
+mod tenures;
+mod timed;

@@ -1,0 +1,11 @@
+//! The fence on a real PostgreSQL: what two leaders at once can and cannot do, by the product's own statements.
+
+mod advance;
+mod commit;
+pub mod ground;
+mod guards;
+mod halt;
+mod health;
+mod interleavings;
+mod sessions;
+mod statements;

@@ -1,0 +1,228 @@
+//! Putting a claim in force: who wins, what is ended for it, and how long it takes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bursar::clock;
+use bursar::store::{AdvanceOutcome, Entered, FenceHolder, Store};
+use futures_util::StreamExt;
+use sqlx::Connection;
+
+use super::ground::{BOUND, accepted, claim, election, enter, entered, leader, lives, migrated, mine, open, tenure};
+use crate::support::eventually;
+
+/// A takeover's share for the fence: ending sessions takes 10 to 30 ms on a quiet machine.
+const ENDED_WITHIN: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_higher_term_is_accepted_a_lower_or_equal_one_lost() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    assert_eq!(store.fence(&election()).await, Ok(None));
+    let (five, other_five, four, six) = (claim(5), claim(5), claim(4), claim(6));
+    accepted(&store, &five).await;
+    let holder = FenceHolder { term: five.term, tenure_id: five.tenure_id };
+    for late in [&four, &other_five] {
+        let outcome = store.advance(late, &leader(), BOUND).await.expect("an answer");
+        assert_eq!(outcome, AdvanceOutcome::Lost(holder), "{late}");
+    }
+    assert_eq!(store.fence(&election()).await.expect("an answer").expect("a fence").holder, holder);
+    accepted(&store, &six).await;
+    let terms: Vec<(i64,)> = database.rows("select term from bursar.term_history order by term").await;
+    assert_eq!(terms, [(5,), (6,)], "only what was accepted is history");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeating_an_advance_is_accepted_again_and_written_down_once() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let mine = claim(1);
+    accepted(&store, &mine).await;
+    accepted(&store, &mine).await;
+    let terms: Vec<(i64,)> = database.rows("select term from bursar.term_history").await;
+    assert_eq!(terms, [(1,)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_leaders_at_one_term_exactly_one_is_accepted() {
+    let database = migrated().await;
+    let (here, there) = (open(&database.url()), open(&database.url()));
+    for term in 1..=10 {
+        let (one, two) = (claim(term), claim(term));
+        let leader = leader();
+        let (first, second) = tokio::join!(here.advance(&one, &leader, BOUND), there.advance(&two, &leader, BOUND));
+        let outcomes = [first.expect("an answer"), second.expect("an answer")];
+        let won = outcomes.iter().filter(|outcome| matches!(outcome, AdvanceOutcome::Accepted { .. })).count();
+        assert_eq!(won, 1, "{outcomes:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_idle_in_its_transaction_is_ended() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let old = claim(1);
+    accepted(&store, &old).await;
+    let mut holder = entered(&database, &old).await;
+    let began = clock::boottime();
+    accepted(&store, &claim(2)).await;
+    let took = clock::boottime().since(began);
+    assert!(took < ENDED_WITHIN, "{took:?}");
+    assert!(!lives(&mut holder).await, "the old session is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_in_a_statement_is_ended() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let old = claim(1);
+    accepted(&store, &old).await;
+    let mut holder = entered(&database, &old).await;
+    let next = claim(2);
+    let (statement, ()) = tokio::join!(
+        async { sqlx::raw_sql("select pg_sleep(60)").execute(&mut holder).await.map(|_| ()) },
+        accepted(&store, &next)
+    );
+    assert!(statement.is_err(), "its statement was broken off");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_that_does_not_read_what_it_asked_for_is_ended() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let old = claim(1);
+    accepted(&store, &old).await;
+    let mut holder = entered(&database, &old).await;
+    // More rows than fit into the buffers between: the server waits for a client that reads no further.
+    let mut rows = sqlx::raw_sql("select repeat('x', 1000) from generate_series(1, 1000000)").fetch(&mut holder);
+    assert!(rows.next().await.expect("a row").is_ok());
+    eventually(Duration::from_secs(10), "the server waits for its client", async || {
+        let waiting: Vec<(i64,)> = database
+            .rows("select count(*) from pg_stat_activity where wait_event = 'ClientWrite' and datname = current_database()")
+            .await;
+        (waiting == [(1,)]).then_some(())
+    })
+    .await;
+    let began = clock::boottime();
+    accepted(&store, &claim(2)).await;
+    let took = clock::boottime().since(began);
+    assert!(took < ENDED_WITHIN, "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exclusive_holder_is_ended_only_after_a_second() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    accepted(&store, &claim(1)).await;
+    let mut operator = database.connect().await;
+    sqlx::raw_sql("begin; select pg_advisory_xact_lock(bursar.gate('settlement'))")
+        .execute(&mut operator)
+        .await
+        .expect("the lock is free");
+    let began = clock::boottime();
+    accepted(&store, &claim(2)).await;
+    let took = clock::boottime().since(began);
+    assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(5), "{took:?}");
+    assert!(!lives(&mut operator).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiter_is_never_ended_and_then_finds_itself_fenced() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let old = claim(1);
+    accepted(&store, &old).await;
+    // An operator holds the gate for half a second; behind it wait an advance and, behind that, the old term.
+    let mut operator = database.connect().await;
+    sqlx::raw_sql("begin; select pg_advisory_xact_lock(bursar.gate('settlement'))")
+        .execute(&mut operator)
+        .await
+        .expect("the lock is free");
+    let mut waiter = database.connect().await;
+    sqlx::raw_sql("begin isolation level read committed").execute(&mut waiter).await.expect("begin");
+    let next = claim(2);
+    let (outcome, (), ()) = tokio::join!(enter(&mut waiter, &old), accepted(&store, &next), async {
+        eventually(Duration::from_secs(5), "two wait for the gate", async || {
+            let waiting: Vec<(i64,)> = database
+                .rows(
+                    "select count(*) from pg_locks where locktype = 'advisory' and not granted and database = \
+                       (select oid from pg_database where datname = current_database())",
+                )
+                .await;
+            (waiting == [(2,)]).then_some(())
+        })
+        .await;
+        sqlx::raw_sql("commit").execute(&mut operator).await.expect("commit");
+    });
+    let outcome = outcome.expect("a waiter is never ended");
+    // Which of the two the lock went to first is theirs to settle; the waiter lives in both cases, and once the advance
+    // is through it is fenced.
+    assert!(outcome == "fenced" || outcome == "mine", "{outcome}");
+    if outcome == "fenced" {
+        assert!(lives(&mut waiter).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixteen_share_lockers_in_a_loop_do_not_starve_an_advance() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let old = claim(1);
+    accepted(&store, &old).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (entries, fenced) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let mut lockers = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (database, old) = (database.clone(), old.clone());
+        let (stop, entries, fenced) = (Arc::clone(&stop), Arc::clone(&entries), Arc::clone(&fenced));
+        lockers.spawn(async move {
+            let mut connection = database.connect().await;
+            while !stop.load(Ordering::SeqCst) {
+                let round = async {
+                    sqlx::raw_sql("begin isolation level read committed").execute(&mut connection).await?;
+                    let outcome = enter(&mut connection, &old).await?;
+                    entries.fetch_add(1, Ordering::SeqCst);
+                    fenced.fetch_add(u64::from(outcome == "fenced"), Ordering::SeqCst);
+                    sqlx::raw_sql("select pg_sleep(0.05); commit").execute(&mut connection).await
+                };
+                if round.await.is_err() {
+                    // Ended by the advance: a stale replica would come back.
+                    connection = database.connect().await;
+                }
+            }
+            connection.close().await.ok();
+        });
+    }
+    eventually(Duration::from_secs(10), "all lockers are at it", async || {
+        (entries.load(Ordering::SeqCst) > 64).then_some(())
+    })
+    .await;
+    for term in 2..=6 {
+        let began = clock::boottime();
+        accepted(&store, &claim(term)).await;
+        let took = clock::boottime().since(began);
+        assert!(took < ENDED_WITHIN, "term {term}: {took:?}");
+    }
+    eventually(Duration::from_secs(10), "the lockers are refused", async || {
+        (fenced.load(Ordering::SeqCst) > 16).then_some(())
+    })
+    .await;
+    stop.store(true, Ordering::SeqCst);
+    while lockers.join_next().await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stale_tenure_is_refused_and_its_refusal_is_on_record() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let (old, new) = (claim(1), claim(2));
+    let stale = tenure(&store, &old).await;
+    mine(stale.pulse().await);
+    accepted(&store, &new).await;
+    let found = FenceHolder { term: new.term, tenure_id: new.tenure_id };
+    assert_eq!(stale.pulse().await, Ok(Entered::Fenced(Some(found))));
+    let rejects: Vec<(i64, i64, String, String)> =
+        database.rows("select term, found_term, operation, replica from bursar.fence_reject").await;
+    assert_eq!(rejects, [(1, 2, "pulse".to_owned(), "replica-a".to_owned())]);
+}

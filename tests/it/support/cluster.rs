@@ -1,0 +1,347 @@
+//! A fleet of replicas on one etcd prefix and one database, and what tests do to it.
+
+use std::time::Duration;
+
+use super::database::Database;
+use super::entries::Entries;
+use super::etcd::{Etcd, fresh_prefix};
+use super::postgres::Postgres;
+use super::process::{Finished, Launch};
+use super::proxy::Proxy;
+use super::replica::{BINARY, Keys, Replica, configuration, quoted, set};
+use super::sampler::Sampler;
+use super::scratch;
+use super::wait::eventually;
+
+/// The election that jobs belong to unless they say otherwise.
+pub const ELECTION: &str = "settlement";
+/// A schedule that is valid and fires at no time that a test sees, but for one that runs at midnight of New Year.
+pub const IDLE: &str = "[[job]]\nname = \"idle\"\ncron = \"0 0 1 1 *\"\nhandler = \"ledger\"\n";
+/// How long replicas that are asked to end at the end of a test may take.
+const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a cluster is to be.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    replicas: usize,
+    schedule: String,
+    keys: Keys,
+    env: Vec<(String, String)>,
+    proxied: bool,
+    etcd: Option<&'a Etcd>,
+    postgres: Option<&'a Postgres>,
+    database: Option<Database>,
+    database_port: Option<u16>,
+}
+
+impl<'a> Setup<'a> {
+    /// That many replicas with that schedule, a TTL of 5 s, on the shared servers, without proxies.
+    pub fn new(replicas: usize, schedule: &str) -> Self {
+        let mut keys = Keys::new();
+        set(&mut keys, "coordinator", "kind", quoted("etcd"));
+        set(&mut keys, "coordinator", "lease_ttl", quoted("5s"));
+        set(&mut keys, "log", "format", quoted("text"));
+        // The shared server takes 300 sessions, and many clusters stand beside each other.
+        set(&mut keys, "database", "max_connections", "8");
+        Self {
+            replicas,
+            schedule: schedule.to_owned(),
+            keys,
+            env: Vec::new(),
+            proxied: false,
+            etcd: None,
+            postgres: None,
+            database: None,
+            database_port: None,
+        }
+    }
+
+    /// Another TTL, in whole seconds.
+    #[must_use]
+    pub fn ttl(self, seconds: u64) -> Self {
+        self.key("coordinator", "lease_ttl", &quoted(&format!("{seconds}s")))
+    }
+
+    /// Any key of the configuration; the value as TOML writes it.
+    #[must_use]
+    pub fn key(mut self, section: &str, key: &str, value: &str) -> Self {
+        set(&mut self.keys, section, key, value);
+        self
+    }
+
+    /// A variable of every replica's environment.
+    #[must_use]
+    pub fn env(mut self, key: &str, value: &str) -> Self {
+        self.env.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// What every replica does to itself: the value of `BURSAR_CHAOS`.
+    #[must_use]
+    pub fn chaos(self, what: &str) -> Self {
+        self.env("BURSAR_CHAOS", what)
+    }
+
+    /// Puts a proxy before each server of each replica.
+    #[must_use]
+    pub fn behind_proxies(mut self) -> Self {
+        self.proxied = true;
+        self
+    }
+
+    /// On a private etcd.
+    #[must_use]
+    pub fn on_etcd(mut self, etcd: &'a Etcd) -> Self {
+        self.etcd = Some(etcd);
+        self
+    }
+
+    /// On a private PostgreSQL.
+    #[must_use]
+    pub fn on_postgres(mut self, postgres: &'a Postgres) -> Self {
+        self.postgres = Some(postgres);
+        self
+    }
+
+    /// On a given database, which is taken as it is.
+    #[must_use]
+    pub fn on_database(mut self, database: Database) -> Self {
+        self.database = Some(database);
+        self
+    }
+
+    /// Reaches the database through another port than the server's: a pooler's.
+    #[must_use]
+    pub fn through_port(mut self, port: u16) -> Self {
+        self.database_port = Some(port);
+        self
+    }
+
+    /// Makes it all ready: a migrated database, configurations, proxies. No replica is started.
+    pub async fn prepare(self) -> Cluster {
+        let (etcd, prefix) = (self.etcd.unwrap_or_else(|| Etcd::shared()), fresh_prefix());
+        let database = match self.database {
+            Some(database) => database,
+            None => migrated_database(self.postgres.unwrap_or_else(|| Postgres::shared())).await,
+        };
+        let database_port = self.database_port.unwrap_or(database.port());
+        let replicas = (0..self.replicas).map(|index| {
+            let (lines, line) = if self.proxied {
+                (etcd.ports().into_iter().map(Proxy::to).collect(), Some(Proxy::to(database_port)))
+            } else {
+                (Vec::new(), None)
+            };
+            let endpoints: Vec<String> = if self.proxied {
+                lines.iter().map(|line: &Proxy| quoted(&line.http())).collect()
+            } else {
+                etcd.endpoints().iter().map(|endpoint| quoted(endpoint)).collect()
+            };
+            let url = database.url_through(line.as_ref().map_or(database_port, Proxy::port));
+            let mut keys = self.keys.clone();
+            set(&mut keys, "coordinator", "endpoints", format!("[{}]", endpoints.join(", ")));
+            set(&mut keys, "coordinator", "prefix", quoted(&prefix));
+            set(&mut keys, "database", "url", quoted(&url));
+            let replica = Replica::new(&format!("r{index}"), keys, &self.schedule, lines, line);
+            for (key, value) in &self.env {
+                replica.set_env(key, value);
+            }
+            replica
+        });
+        Cluster { replicas: replicas.collect(), database, prefix }
+    }
+
+    /// Makes it ready and starts all replicas; waits for nothing.
+    pub async fn start(self) -> Cluster {
+        let cluster = self.prepare().await;
+        cluster.replicas.iter().for_each(Replica::start);
+        cluster
+    }
+}
+
+/// A database with the product's schema, made by its own command once per server.
+pub async fn migrated_database(server: &Postgres) -> Database {
+    server.database_from("migrated", async |empty| migrate(empty).ok_or_fail()).await
+}
+
+/// Runs the product's migrations on a database.
+pub fn migrate(database: &Database) -> Finished {
+    let folder = scratch::folder("migrate");
+    let mut keys = Keys::new();
+    set(&mut keys, "", "schedule", quoted("schedule.toml"));
+    set(&mut keys, "coordinator", "kind", quoted("etcd"));
+    set(&mut keys, "coordinator", "endpoints", "[\"http://127.0.0.1:1\"]");
+    set(&mut keys, "coordinator", "prefix", quoted("/bursar/migrate"));
+    set(&mut keys, "database", "url", quoted(&database.url()));
+    set(&mut keys, "http", "listen", quoted("127.0.0.1:9464"));
+    let config = folder.join("bursar.toml");
+    std::fs::write(&config, configuration(&keys)).expect("the folder is new");
+    std::fs::write(folder.join("schedule.toml"), IDLE).expect("the folder is new");
+    Launch::new("bursar-migrate", BINARY).arg("--config").arg(&config).arg("migrate").folder(&folder).finish()
+}
+
+impl Finished {
+    /// As [`Self::ok`], for what it wrote is of no interest.
+    fn ok_or_fail(self) {
+        self.ok();
+    }
+}
+
+/// Replicas that share a prefix and a database; asked to end when dropped, and gone then.
+#[derive(Debug)]
+pub struct Cluster {
+    replicas: Vec<Replica>,
+    database: Database,
+    prefix: String,
+}
+
+impl Cluster {
+    /// A replica.
+    pub fn replica(&self, index: usize) -> &Replica {
+        &self.replicas[index]
+    }
+
+    /// All replicas.
+    pub fn replicas(&self) -> &[Replica] {
+        &self.replicas
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// The prefix of its keys in etcd.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The key of an election's term.
+    pub fn term_key(&self) -> String {
+        format!("{}/elections/{ELECTION}/term", self.prefix)
+    }
+
+    /// The key of an election's leader.
+    pub fn leader_key(&self) -> String {
+        format!("{}/elections/{ELECTION}/leader", self.prefix)
+    }
+
+    /// Runs a command of the product with the first replica's configuration.
+    pub fn command(&self, args: &[&str]) -> Finished {
+        self.replicas[0].command(args)
+    }
+
+    /// Imports entries from a source, by the product's own command.
+    pub fn import(&self, entries: &Entries, source: &str) -> Finished {
+        let file = entries.write("entries.csv");
+        self.command(&["import", &file.to_string_lossy(), "--source", source])
+    }
+
+    /// Puts another schedule in place for all.
+    pub fn write_schedule(&self, text: &str) {
+        self.replicas.iter().for_each(|replica| replica.write_schedule(text));
+    }
+
+    /// Who says, at this scrape, that it leads.
+    pub async fn leader(&self) -> Option<usize> {
+        for (index, replica) in self.replicas.iter().enumerate() {
+            if replica.is_running() && replica.leads(ELECTION).await {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// Waits until one leads.
+    ///
+    /// # Panics
+    /// When none does in time.
+    pub async fn wait_leader(&self, within: Duration) -> usize {
+        self.wait_other_leader(within, &[]).await
+    }
+
+    /// Waits until one leads that is none of these.
+    ///
+    /// # Panics
+    /// When none does in time.
+    pub async fn wait_other_leader(&self, within: Duration, except: &[usize]) -> usize {
+        eventually(within, &format!("one that is none of {except:?} leads"), async || {
+            // One by one, leaving out the excepted: a stopped one would hold up the question.
+            for (index, replica) in self.replicas.iter().enumerate().filter(|(index, _)| !except.contains(index)) {
+                if replica.is_running() && replica.leads(ELECTION).await {
+                    return Some(index);
+                }
+            }
+            None
+        })
+        .await
+    }
+
+    /// Starts to watch that never two lead.
+    pub fn watch(&self) -> Sampler {
+        let ports: Vec<u16> = self.replicas.iter().map(Replica::http_port).collect();
+        Sampler::start(&ports)
+    }
+
+    /// Asks all that run to end and sees that each does, in good order.
+    ///
+    /// # Panics
+    /// When one does not end in time, or not with 0.
+    pub fn shut_down(&self, within: Duration) {
+        let running: Vec<&Replica> = self.replicas.iter().filter(|replica| replica.is_running()).collect();
+        // All are asked before the first is waited for.
+        for replica in &running {
+            replica.ask_to_end();
+        }
+        for replica in running {
+            let status = replica.end_within(within).expect("it was running");
+            assert!(status.success(), "{} ended with {status}:\n{}", replica.id(), replica.log());
+        }
+    }
+
+    /// Whether the product's own audit finds the store in order; the checks that follow every test of faults.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn assert_audited(&self) {
+        self.command(&["audit"]).ok();
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        self.replicas.iter().for_each(Replica::ask_to_end);
+        for replica in &self.replicas {
+            replica.end_within(SHUT_DOWN_WITHIN);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_replica_has_its_own_lines_and_configuration() {
+        let database = Postgres::shared().fresh_database().await;
+        let cluster = Setup::new(2, IDLE).ttl(7).behind_proxies().on_database(database).prepare().await;
+        let read = |index: usize| {
+            let text = std::fs::read_to_string(cluster.replica(index).config()).expect("it was written");
+            toml::from_str::<toml::Table>(&text).expect("it is TOML")
+        };
+        let (one, other) = (read(0), read(1));
+        assert_eq!(one["coordinator"]["lease_ttl"].as_str(), Some("7s"));
+        assert_eq!(one["coordinator"]["prefix"], other["coordinator"]["prefix"]);
+        for (section, key) in [("coordinator", "endpoints"), ("database", "url"), ("http", "listen"), ("replica", "id")]
+        {
+            assert_ne!(one[section][key], other[section][key], "{section}.{key}");
+        }
+        let url = cluster.database().url_through(cluster.replica(1).database_line().port());
+        let mut connection = <sqlx::PgConnection as sqlx::Connection>::connect(&url).await.expect("the proxy passes");
+        sqlx::query("select 1").execute(&mut connection).await.expect("the proxy passes");
+        assert_eq!(cluster.replica(1).database_line().accepted(), 1);
+        assert_eq!(cluster.leader().await, None);
+    }
+}
