@@ -128,22 +128,6 @@ pub async fn pass(name: &'static str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A named place in the protocol: `point!("name")` waits, `point!("name", error => expression)` returns the error of the
-/// expression where the point is set to fail. Expands to nothing without the feature `chaos`.
-#[macro_export]
-macro_rules! point {
-    ($name:literal) => {
-        #[cfg(feature = "chaos")]
-        let _ = $crate::chaos::pass($name).await;
-    };
-    ($name:literal, $failed:ident => $error:expr) => {
-        #[cfg(feature = "chaos")]
-        if let Err($failed) = $crate::chaos::pass($name).await {
-            return Err($error);
-        }
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
