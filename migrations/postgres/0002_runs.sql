@@ -86,6 +86,8 @@ create table bursar.unit (
     net             bigint,
     batch_id        bigint      references bursar.batch,
     term            bigint,
+    -- Of the transaction that set the term.
+    xact            xid8,
     ended_at        timestamptz,
     constraint unit_end_is_whole check ((state = 'pending') = (ended_at is null))
 );
@@ -93,6 +95,8 @@ create unique index unit_one_per_run_and_key on bursar.unit (run_id, key);
 -- Claims stay flat as history grows: only pending units are in these.
 create index unit_fresh on bursar.unit (run_id, id) where state = 'pending' and attempts = 0;
 create index unit_tried on bursar.unit (run_id, next_attempt_at) where state = 'pending' and attempts > 0;
+-- Pending whatever its attempts: the calls that are due, what a run still has, what is set aside with it.
+create index unit_pending on bursar.unit (run_id, id) where state = 'pending';
 create index unit_set_aside on bursar.unit (run_id) where state = 'set_aside';
 
 -- Operators' acts, and requests that only a leader may execute.

@@ -20,7 +20,7 @@ use super::schedule_file::{Watcher, in_force};
 use super::shares::Shares;
 use super::{binding, coordinator, host_name, start_log, store_link};
 use crate::clock;
-use crate::config::{Config, ScheduleFile};
+use crate::config::{Config, LOCK_TIMEOUT, ScheduleFile};
 use crate::domain::{ElectionName, ReplicaId};
 use crate::leadership::{Leadership, LeadershipHandle, LeadershipSettings, ReplicaDescription, Report, TenureOrder};
 use crate::lifecycle::{HARD_STOP_EXIT_CODE, Stop, StopSignals};
@@ -29,8 +29,6 @@ use crate::telemetry::Metrics;
 use crate::tenure::{ScheduleInForce, Supervisor, TenureDeps, TenureSettings};
 use crate::web::WebServer;
 
-/// The longest wait of a tenure for a lock.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest that a session of a tenure may sit idle in a transaction. A successor ends it at once; this is for the case
 /// that there is none.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_mins(1);

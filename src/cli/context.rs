@@ -80,7 +80,16 @@ impl Context {
     /// The store; it is reached with the first question, and an unreachable one is an error of that.
     pub(super) async fn store(&self, config: &Config) -> Result<Arc<dyn Store>, CommandError> {
         let store = app::store_for_command(config)?;
-        match tokio::time::timeout(CONNECT_WITHIN, store.now()).await {
+        let reached = tokio::time::timeout(CONNECT_WITHIN, async {
+            loop {
+                match store.now().await {
+                    // A database that is there but slow is asked again: each try has a bound of its own, made for replicas.
+                    Err(StoreError::TimedOut { .. }) => {}
+                    answered => return answered,
+                }
+            }
+        });
+        match reached.await {
             Ok(now) => now?,
             Err(_elapsed) => return Err(StoreError::TimedOut { operation: "connect", within: CONNECT_WITHIN }.into()),
         };

@@ -1,16 +1,19 @@
 //! `bursar halt`: the kill switch.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 
 use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
 use super::output::Output;
+use crate::config::{Config, ScheduleFile};
 use crate::domain::ElectionName;
 use crate::store::{HaltReport, Scope};
 
 /// Stop settling and sending, in force with the next transaction.
 ///
-/// Halts every election, or one. The leader stays; nothing is opened, claimed, settled or sent until `bursar resume`.
+/// Halts every election that the store or the schedule file knows, or one. The leader stays; nothing is opened, claimed, settled or sent until `bursar resume`.
 /// Outcomes of what had left before are still recorded. It returns once every batch that was under way has ended.
 ///
 /// Example: bursar halt --reason 'fees of source adyen are wrong' --election settlement
@@ -27,12 +30,26 @@ pub(super) struct HaltArgs {
 
 impl HaltArgs {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
-        let (_, store) = context.open().await?;
-        let reports = store.halt(&scope(self.election), &self.reason, &actor()).await?;
+        let (config, store) = context.open().await?;
+        let everything = self.election.is_none();
+        let mut reports = store.halt(&scope(self.election), &self.reason, &actor()).await?;
+        if everything {
+            // One that was added to the schedule a minute ago is not known to the store before its first leader is.
+            for election in scheduled(&config) {
+                if reports.iter().all(|report| report.election != election) {
+                    reports.extend(store.halt(&Scope::One(election), &self.reason, &actor()).await?);
+                }
+            }
+        }
         store.close().await;
         report(context.output(), &reports, "halted")?;
         Ok(Exit::Done)
     }
+}
+
+/// The elections of the schedule file. A schedule that cannot be read holds up no halt: what the store knows is halted.
+fn scheduled(config: &Config) -> BTreeSet<ElectionName> {
+    ScheduleFile::load(&config.schedule).map(|schedule| schedule.elections()).unwrap_or_default()
 }
 
 /// The longest reason, in bytes.

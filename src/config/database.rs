@@ -16,8 +16,10 @@ use super::values::{Read, choice, did_you_mean, duration, nearest, text, whole_u
 pub(super) const CONTROL_CONNECTIONS: u32 = 4;
 /// Bounds of `max_connections`.
 pub(super) const CONNECTIONS: RangeInclusive<u32> = CONTROL_CONNECTIONS + 1..=1000;
-/// Bounds of `statement_timeout`.
-const STATEMENT_TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+/// The longest wait of a tenure for a lock.
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bounds of `statement_timeout`: above [`LOCK_TIMEOUT`], so that a wait for a lock always ends as one.
+const STATEMENT_TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(6)..=Duration::from_hours(24);
 /// Parameters that a URL may have. What secures or names a connection is a key of its own or bursar's own business.
 const PARAMETERS: [&str; 7] = ["host", "hostaddr", "port", "user", "password", "dbname", "options"];
 

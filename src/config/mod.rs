@@ -29,6 +29,7 @@ mod values;
 use std::io::Read as _;
 use std::path::Path;
 
+pub use database::LOCK_TIMEOUT;
 pub use error::{ConfigError, ConfigErrors, MOST_ERRORS, Place, Scope};
 pub use layers::{PREFIX, process_environment};
 pub use reader::MOST_SECRET_BYTES;

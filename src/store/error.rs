@@ -13,7 +13,8 @@ pub enum StoreError {
         /// The driver's words.
         detail: String,
     },
-    /// The database ended the transaction for a reason of its own (40001, 40P01, 55P03, 25P03, 57P0x): nothing was done,
+    /// The database ended the transaction for a reason of its own (40001, 40P01, 55P03, 25P03, 57P0x, or it
+    /// is in trouble itself: 53, 58, XX): nothing was done,
     /// the whole batch may be tried again, and it is no attempt.
     #[error("{operation}: the database asks to try again ({code}): {detail}")]
     TryAgain {
@@ -96,6 +97,25 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the database says that it is in trouble itself (no room, I/O, a defect: SQLSTATE classes 53, 58, XX). However
+    /// often it says so, that is no verdict on what was tried.
+    #[must_use]
+    pub fn is_trouble_of_the_store(&self) -> bool {
+        match self {
+            Self::TryAgain { code, .. } => ["53", "58", "XX"].iter().any(|class| code.starts_with(class)),
+            Self::Unreachable { .. }
+            | Self::StatementTimeout { .. }
+            | Self::TimedOut { .. }
+            | Self::Unknown { .. }
+            | Self::ReadOnly { .. }
+            | Self::Schema { .. }
+            | Self::Forgot { .. }
+            | Self::Unfit { .. }
+            | Self::Ended { .. }
+            | Self::Broken { .. } => false,
+        }
+    }
+
     /// Whether trying the same again may succeed without anybody doing anything.
     #[must_use]
     pub const fn is_passing(&self) -> bool {

@@ -12,18 +12,22 @@
 //!
 //! Deliberately absent: SQL, rows, connections, and anything that lets a caller keep a transaction open.
 
+mod batches;
 mod error;
 mod figures;
 mod port;
 mod records;
+mod requests;
 mod tenure_port;
 mod views;
 
 pub mod postgres;
 
+pub use batches::*;
 pub use error::{BatchError, StoreError};
 pub use figures::StoreFigures;
 pub use port::*;
 pub use records::*;
+pub use requests::*;
 pub use tenure_port::*;
 pub use views::*;

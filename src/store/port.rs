@@ -188,11 +188,16 @@ pub trait Store: Send + Sync {
     /// Notes in the history of terms when this tenure first worked (`ended` is `None`), or how it ended.
     async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError>;
 
-    /// Halts elections; in force with the next transaction. `by` stands in for the actor where bursar halts by itself.
+    /// Halts elections; in force with the next transaction. Where bursar halts by itself (the actor's user is `bursar`) and an
+    /// operator's halt stands already, its reason is added to that.
     async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError>;
 
-    /// Resumes elections.
+    /// Resumes elections. What is there (lineage and fence) is written down with the act, as what the operator accepts.
     async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError>;
+
+    /// Where the store stood when an operator last resumed the election, and when, by the store's clock; `None` where nobody
+    /// did. A leader that finds another store than is remembered takes this for the baseline, where it fits what is there.
+    async fn resumed_baseline(&self, election: &ElectionName) -> Result<Option<(Lineage, DateTime<Utc>)>, StoreError>;
 
     /// Files a request for the leader of the election that the job or run belongs to.
     ///

@@ -1,15 +1,12 @@
-//! What a tenure hands to the store and gets from it: jobs, ticks, runs, units, calls, requests.
+//! What a tenure hands to the store and gets from it: jobs, ticks, runs. Units and calls: `batches`; requests: `requests`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::BatchError;
 use crate::domain::JobName;
 use crate::domain::job::{JobDefinition, LedgerDefinition};
 use crate::domain::run::{RunKind, RunState};
@@ -202,144 +199,6 @@ pub enum PlanOutcome {
     NotPlanning(RunState),
 }
 
-/// Which units a batch takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UnitPick {
-    /// Units never tried, with an id above `after`, in the order of ids. Those locked by another batch are passed over.
-    Fresh {
-        /// The keyset cursor; 0 at first.
-        after: i64,
-        /// 1 to 10,000.
-        limit: u32,
-    },
-    /// Units tried before whose wait is over.
-    Retry {
-        /// 1 to 10,000.
-        limit: u32,
-    },
-    /// Exactly these, as far as they are still pending: halves of a failed batch.
-    Exactly(Vec<i64>),
-}
-
-/// The effect of an in-store batch, committed together with the state of its units.
-#[derive(Clone)]
-pub enum Effect {
-    /// Bind entries, net, post, carry, write instructions.
-    Ledger(LedgerDefinition),
-    /// The units are settled and nothing else; the hook runs inside the open transaction, before anything is written.
-    Mark(Arc<dyn BatchHook>),
-}
-
-/// What runs inside a batch's transaction.
-#[async_trait]
-pub trait BatchHook: Send + Sync {
-    /// Looks at the keys of the batch.
-    ///
-    /// # Errors
-    /// A [`BatchError`] rolls the batch back.
-    async fn run(&self, keys: &[String]) -> Result<(), BatchError>;
-}
-
-/// How a batch went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SettleOutcome {
-    /// No unit is due.
-    Nothing,
-    /// Committed.
-    Settled(BatchCounts),
-    /// Rolled back as a verdict on its units.
-    Failed {
-        /// The units that it had taken, with the attempts behind each, in the order of ids.
-        units: Vec<(i64, u32)>,
-        /// Why.
-        error: BatchError,
-    },
-}
-
-/// What a batch did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BatchCounts {
-    /// Units that ended settled.
-    pub settled: u64,
-    /// Units that ended carried.
-    pub carried: u64,
-    /// Units that had nothing left to bind.
-    pub empty: u64,
-    /// Instructions written.
-    pub instructions: u64,
-    /// The highest unit id taken; the next cursor.
-    pub last_unit: i64,
-    /// Units taken; fewer than asked for: a short page.
-    pub taken: u64,
-}
-
-/// One failed attempt at one unit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Charge {
-    /// The unit.
-    pub unit: i64,
-    /// The attempts behind it before this one; compared.
-    pub attempts: u32,
-    /// For a person.
-    pub error: String,
-    /// Wait before the next attempt; `None` sets it aside.
-    pub again_in: Option<Duration>,
-}
-
-/// One call to make, committed as `sending` under this term.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
-    /// The instruction.
-    pub instruction: i64,
-    /// Its unit.
-    pub unit: i64,
-    /// The unit's key.
-    pub key: String,
-    /// The same at every try.
-    pub idempotency_key: String,
-    /// Which try this is, from 1; compared when it is recorded.
-    pub attempt: u32,
-    /// Attempts that were charged to the unit before.
-    pub charged: u32,
-    /// Whether an earlier try's outcome is unknown.
-    pub in_doubt: bool,
-}
-
-/// What came of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallFate {
-    /// Done: the unit is settled.
-    Done,
-    /// It surely had no effect and failed: charged, tried again after the wait, or set aside (`None`).
-    Failed {
-        /// For a person.
-        error: String,
-        /// The wait.
-        again_in: Option<Duration>,
-    },
-    /// No byte left (the gate was closed): put back as it was, no attempt.
-    NotSent,
-    /// It may have had its effect. Tried again after the wait where the handler is idempotent, else (`None`) held and the
-    /// unit set aside.
-    Unknown {
-        /// For a person.
-        error: String,
-        /// The wait.
-        again_in: Option<Duration>,
-    },
-}
-
-/// A call with what came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallRecord {
-    /// The instruction.
-    pub instruction: i64,
-    /// The try that is recorded; compared.
-    pub attempt: u32,
-    /// What came of it.
-    pub fate: CallFate,
-}
-
 /// How the end of a run was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FinishOutcome {
@@ -372,80 +231,6 @@ pub struct Recovery {
 /// The deaths of leaders, without one of its units ending, after which a run is set aside.
 pub const DEATHS_BEFORE_SET_ASIDE: u32 = 3;
 
-/// What a request of an operator asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum RequestKind {
-    /// A manual run of a job: tick and cutoff as given, else the store's now.
-    Trigger {
-        /// The job.
-        job: JobName,
-        /// Nominal.
-        tick: Option<DateTime<Utc>>,
-        /// Not after the store's now.
-        cutoff: Option<DateTime<Utc>>,
-    },
-    /// Units set aside are tried again, and their run reopened.
-    RetryUnits {
-        /// The run.
-        run: i64,
-        /// Keys; empty: all that are set aside.
-        keys: BTreeSet<String>,
-    },
-}
-
-/// A request that waits for the leader.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingRequest {
-    /// Identity; also part of the keys of a manual run.
-    pub id: Uuid,
-    /// What is asked.
-    pub kind: RequestKind,
-    /// When, by the store's clock.
-    pub at: DateTime<Utc>,
-}
-
-/// What the leader makes of a request.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Execution {
-    /// Open a manual run of this job row.
-    Open {
-        /// The job.
-        job: Box<JobRow>,
-        /// Its tick.
-        tick: TickRecord,
-    },
-    /// Set units of a run back to pending.
-    Retry {
-        /// The run.
-        run: i64,
-        /// Keys; empty: all that are set aside.
-        keys: BTreeSet<String>,
-    },
-    /// Refuse, and say why.
-    Refuse(String),
-}
-
-/// How a request went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "state")]
-pub enum RequestState {
-    /// The leader has not taken it yet.
-    Waiting,
-    /// Done.
-    Done {
-        /// The run that was opened or reopened.
-        run: i64,
-        /// Units set back, for a retry.
-        units: u64,
-    },
-    /// Refused.
-    Refused {
-        /// Why, and what is allowed.
-        why: String,
-    },
-}
-
 /// Where a store stands in its own history; compared to find out that it forgot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lineage {
@@ -453,7 +238,7 @@ pub struct Lineage {
     pub system_identifier: String,
     /// The timeline.
     pub timeline: u32,
-    /// The write-ahead log's insert position, bytes.
+    /// The write-ahead log's flushed position, bytes: what outlives a crash.
     pub position: u64,
 }
 

@@ -2,11 +2,13 @@
 //! a backup, an asynchronous replica promoted) is found out before anything is settled in it again.
 //!
 //! It is compared at promotion, before the fence is advanced. Lower than remembered, or another history: the election
-//! halts with that reason, and only an operator's resume makes what is there the new baseline.
+//! halts with that reason, and only an operator's resume makes what is there the new baseline: at once where a leader waits
+//! for it, else by the act that the store keeps of it ([`is_resumed`]).
 //!
 //! Deliberately absent: with the database as coordinator nothing outside remembers ([`NoMemory`]).
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{Claim, ElectionName, TenureId, Term};
@@ -21,6 +23,9 @@ pub struct AcceptedRecord {
     pub tenure_id: TenureId,
     /// Where the store stood then, or later.
     pub lineage: Lineage,
+    /// When that was written down, by the store's clock as the tenure knew it; `None` where it did not know it.
+    #[serde(default)]
+    pub at: Option<DateTime<Utc>>,
 }
 
 /// Why the memory could not be read or written.
@@ -144,6 +149,17 @@ pub fn compare(remembered: &AcceptedRecord, fence: Option<&Fence>, lineage: &Lin
     }
 }
 
+/// Whether an operator has resumed what is there since something else was remembered: then what is there is the baseline,
+/// although no leader was there to write that down. An act from before, which a restored store still has, does not count,
+/// nor one of another history or of a later position than is found.
+#[must_use]
+pub fn is_resumed(remembered: &AcceptedRecord, found: &Lineage, resumed: &Lineage, resumed_at: DateTime<Utc>) -> bool {
+    remembered.at.is_some_and(|at| resumed_at > at)
+        && resumed.system_identifier == found.system_identifier
+        && resumed.timeline == found.timeline
+        && resumed.position <= found.position
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
@@ -164,7 +180,8 @@ mod tests {
     }
 
     fn remembered() -> AcceptedRecord {
-        AcceptedRecord { term: Term::new(7).expect("valid"), tenure_id: tenure(1), lineage: lineage() }
+        let at = DateTime::from_timestamp(1_800_000_000, 0);
+        AcceptedRecord { term: Term::new(7).expect("valid"), tenure_id: tenure(1), lineage: lineage(), at }
     }
 
     #[test]
@@ -189,6 +206,24 @@ mod tests {
             compare(&remembered(), Some(&fence(7, tenure(2))), &lineage()),
             Err(Forgotten::Tenure { .. })
         ));
+    }
+
+    #[test]
+    fn only_a_resume_of_what_is_there_and_since_counts() {
+        let found = Lineage { timeline: 2, position: 300, ..lineage() };
+        let resumed = Lineage { timeline: 2, position: 250, ..lineage() };
+        let at = |second: i64| DateTime::from_timestamp(1_800_000_000 + second, 0).expect("in range");
+        assert!(is_resumed(&remembered(), &found, &resumed, at(1)));
+        assert!(!is_resumed(&remembered(), &found, &resumed, at(0)), "from before");
+        assert!(!is_resumed(&remembered(), &found, &lineage(), at(1)), "of another history");
+        assert!(
+            !is_resumed(&remembered(), &Lineage { position: 249, ..found.clone() }, &resumed, at(1)),
+            "forgot again"
+        );
+        assert!(
+            !is_resumed(&AcceptedRecord { at: None, ..remembered() }, &found, &resumed, at(1)),
+            "nobody knows when"
+        );
     }
 
     #[test]

@@ -167,9 +167,16 @@ impl Lane {
                     self.tenure.sleep(backoff::wait(faults, clock::random_u64())).await?;
                     continue;
                 }
+                // A store that has no room, or cannot read its disk, is waited for like one that is away.
+                if error.is_trouble_of_the_store() {
+                    self.tenure.sleep(backoff::wait(faults, clock::random_u64())).await?;
+                    continue;
+                }
                 // Waits until the store answers: what failed with the store away says nothing about the batch.
                 let mut away = false;
-                while let Err(failed) = self.tenure.enter("pulse", self.tenure.store.pulse().await).await? {
+                loop {
+                    self.tenure.pass_gate().await?;
+                    let Err(failed) = self.tenure.enter("pulse", self.tenure.store.pulse().await).await? else { break };
                     away = true;
                     tracing::warn!(%claim, error = %failed, "the store does not answer");
                     self.tenure.sleep(backoff::wait(faults, clock::random_u64())).await?;

@@ -46,28 +46,36 @@ fn differences(election: &ElectionName, rows: Vec<JobRow>, schedule: &ScheduleIn
     found.into_values().collect()
 }
 
-/// Brings the rows of the tenure's election up to the schedule.
+/// Brings the rows of the tenure's election up to the schedule. Answers whether that is complete; where it is not, some job
+/// stays as it is for now, with the reason in the log, and the same call is to be made again later.
 ///
 /// # Errors
-/// [`Stop`]; what was brought up stays, and the same call goes on from there.
-pub(super) async fn bring_up(tenure: &Tenure, schedule: &ScheduleInForce) -> Result<(), Stop> {
+/// [`Stop`]; what was brought up stays, and the same call goes on from there. [`Stop::Failed`] only where no row can be read.
+pub(super) async fn bring_up(tenure: &Tenure, schedule: &ScheduleInForce) -> Result<bool, Stop> {
     let mut given_up: Vec<JobName> = Vec::new();
     for _ in 0..REREADS {
         let view = tenure.begin("jobs", || tenure.store.jobs()).await?;
         let mut left = differences(&tenure.claim.election, view.jobs, schedule);
         left.retain(|difference| !given_up.contains(name_of(difference)));
         if left.is_empty() {
-            return Ok(());
+            return Ok(given_up.is_empty());
         }
         for difference in left {
             let name = name_of(&difference).clone();
-            if !bring_up_one(tenure, view.now, difference).await? {
-                given_up.push(name);
+            match bring_up_one(tenure, view.now, difference).await {
+                Ok(true) => {}
+                Ok(false) => given_up.push(name),
+                // One job's trouble is not that of the others.
+                Err(Stop::Failed(error)) => {
+                    tracing::error!(claim = %tenure.claim, job = %name, %error, "the job could not be brought up to the schedule");
+                    given_up.push(name);
+                }
+                Err(stop @ (Stop::Ending | Stop::Halted)) => return Err(stop),
             }
         }
     }
-    tracing::error!(claim = %tenure.claim, "the job rows kept changing; the next edit or promotion tries again");
-    Ok(())
+    tracing::error!(claim = %tenure.claim, "the job rows kept changing; the sweep tries again");
+    Ok(false)
 }
 
 fn name_of(difference: &Difference) -> &JobName {

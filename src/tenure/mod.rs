@@ -28,6 +28,7 @@ mod bringup;
 pub mod edge;
 mod fate;
 mod halving;
+mod leave;
 pub mod observer;
 mod outside;
 mod planner;
@@ -40,6 +41,8 @@ mod store_clock;
 pub mod supervisor;
 mod sweep;
 mod teardown;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod work;
 

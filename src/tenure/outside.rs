@@ -1,8 +1,8 @@
 //! Outside work: record, call, record.
 //!
-//! At most `batch.size` units are on the wire at once. Each is committed as `sending` under the fence; then the halt is read
-//! again and the gate passed; then the call is made; then its outcome recorded. Outcomes are recorded as they come, also
-//! while the election is halted and while the tenure drains.
+//! At most `batch.size` units are on the wire at once. Each is committed as `sending` under the fence; then the gate is
+//! passed and the halt read again ([`super::leave`]); then the call is made; then its outcome recorded. Outcomes are recorded
+//! as they come, also while the election is halted and while the tenure drains.
 //!
 //! A call that was not given leave is put back as it was. One that was, and did not answer before the drain was over, is
 //! unknown. An abrupt end records nothing: promotion finds what was left `sending`.
@@ -70,11 +70,16 @@ pub(super) async fn drain(tenure: &Tenure, run: &OpenRun, handler: &Arc<dyn Outs
         }
         // A task without a record was dropped with the tenure; promotion finds its call.
         let records: Vec<CallRecord> = ready.into_iter().filter_map(|ended| ended.ok().flatten()).collect();
+        if end.is_none() && records.iter().any(|record| record.fate == CallFate::NotSent) {
+            // Halted, or the halt could not be read: the run's next look takes them again, not this loop at once.
+            end = Some(Ok(()));
+        }
         record(tenure, run, records).await?;
     }
 }
 
-/// Takes up to `free` calls, reads the halt again and passes the gate. What may not leave is put back.
+/// Takes up to `free` calls. Where the election was halted meanwhile all of them are put back; each is looked at once more
+/// right before its first byte.
 async fn take(tenure: &Tenure, run: &OpenRun, free: usize) -> Result<Vec<Call>, Stop> {
     let limit = u32::try_from(free).unwrap_or(u32::MAX);
     let calls = commit(tenure, run, limit).await?;
@@ -144,11 +149,21 @@ async fn make(tenure: Tenure, handler: Arc<dyn OutsideHandler>, call: Call, run:
 }
 
 /// Records what came of calls.
-async fn record(tenure: &Tenure, run: &OpenRun, records: Vec<CallRecord>) -> Result<(), Stop> {
+pub(super) async fn record(tenure: &Tenure, run: &OpenRun, records: Vec<CallRecord>) -> Result<(), Stop> {
     if records.is_empty() {
         return Ok(());
     }
-    let recorded = tenure.record("record_calls", || tenure.store.record_calls(run.id, &records)).await?;
+    let recorded = match tenure.record("record_calls", || tenure.store.record_calls(run.id, &records)).await {
+        Ok(recorded) => recorded,
+        // They stand as `sending` under this term, and nobody of it would take them up again. Only a promotion may, so there
+        // has to be one.
+        Err(Stop::Failed(error)) => {
+            tenure.fault(&format!("outcomes of calls could not be recorded: {error}"));
+            return Err(Stop::Ending);
+        }
+        Err(stop @ (Stop::Ending | Stop::Halted)) => return Err(stop),
+    };
+    // Also where an unknown commit was repeated and had happened. What is not as expected is not `sending` for this try.
     if recorded < records.len() as u64 {
         tracing::warn!(claim = %tenure.claim, run = run.id, recorded, of = records.len(), "some calls were not as expected");
     }

@@ -23,6 +23,9 @@ use crate::store::{AdvanceOutcome, Lineage, Recovery, StoreError};
 const TRIES: u32 = 3;
 /// The pause between two of them.
 const PAUSE: Duration = Duration::from_millis(100);
+/// So many TTLs (or times that the advance may take, where that is longer) a promotion may take until lower terms' work is
+/// taken over. A halted election waits after that, and the jobs are brought up after that.
+const TAKE_OVER: u32 = 3;
 /// How often a halted election is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -48,6 +51,9 @@ pub(super) enum PromotionError {
         /// What it said.
         error: MemoryError,
     },
+    /// It took too long.
+    #[error("nothing was taken over within {} s", .0.as_secs())]
+    Late(Duration),
     /// A test asked for it.
     #[cfg(feature = "chaos")]
     #[error(transparent)]
@@ -74,6 +80,33 @@ fn halted_meanwhile(operation: &'static str) -> StoreError {
 /// # Errors
 /// [`PromotionError`]; [`PromotionError::Ending`] where it was reported already.
 pub(super) async fn promote(scope: &Arc<Scope>) -> Result<Tenure, PromotionError> {
+    let settings = &scope.deps.settings;
+    let within = settings.lease_ttl.max(settings.advance_within) * TAKE_OVER;
+    // Passing faults are tried again without bound: here somebody else may have more luck.
+    let tenure =
+        tokio::time::timeout(within, take_over(scope)).await.map_err(|_| PromotionError::Late(within)).flatten()?;
+    crate::point!("tenure.promotion.before_jobs", failed => failed.into());
+    loop {
+        if *tenure.halted.borrow() {
+            wait_for_resume(&tenure).await?;
+        }
+        let schedule = Arc::clone(&tenure.deps.schedule.borrow());
+        match bringup::bring_up(&tenure, &schedule).await {
+            // What is left of it the sweep goes on with.
+            Ok(_) => break,
+            // Halted in between: what was brought up stays, the rest follows after the resume.
+            Err(Stop::Halted) => {}
+            Err(stop) => return Err(PromotionError::stopped("bring the jobs up to the schedule", stop)),
+        }
+    }
+    crate::point!("tenure.promotion.before_work", failed => failed.into());
+    let took = clock::boottime().since(scope.begun_at);
+    tracing::info!(claim = %scope.claim, ms = took.as_millis(), "promoted");
+    Ok(tenure)
+}
+
+/// Up to the point where nothing of lower terms goes on.
+async fn take_over(scope: &Arc<Scope>) -> Result<Tenure, PromotionError> {
     crate::point!("tenure.promotion.before_compare", failed => failed.into());
     let baseline = compare(scope).await?;
     crate::point!("tenure.promotion.before_advance", failed => failed.into());
@@ -87,22 +120,6 @@ pub(super) async fn promote(scope: &Arc<Scope>) -> Result<Tenure, PromotionError
     }
     crate::point!("tenure.promotion.before_recover", failed => failed.into());
     recover(&tenure).await?;
-    crate::point!("tenure.promotion.before_jobs", failed => failed.into());
-    loop {
-        if *tenure.halted.borrow() {
-            wait_for_resume(&tenure).await?;
-        }
-        let schedule = Arc::clone(&tenure.deps.schedule.borrow());
-        match bringup::bring_up(&tenure, &schedule).await {
-            Ok(()) => break,
-            // Halted in between: what was brought up stays, the rest follows after the resume.
-            Err(Stop::Halted) => {}
-            Err(stop) => return Err(PromotionError::stopped("bring the jobs up to the schedule", stop)),
-        }
-    }
-    crate::point!("tenure.promotion.before_work", failed => failed.into());
-    let took = clock::boottime().since(scope.begun_at);
-    tracing::info!(claim = %scope.claim, ms = took.as_millis(), "promoted");
     Ok(tenure)
 }
 
@@ -121,7 +138,13 @@ async fn compare(scope: &Scope) -> Result<Lineage, PromotionError> {
     if let Some(remembered) = remembered {
         let fence = retried(scope, || store.fence(election)).await?.map_err(failed)?;
         if let Err(forgotten) = accepted::compare(&remembered, fence.as_ref(), &health.lineage) {
-            scope.halt_forgotten(&forgotten.to_string()).await.map_err(failed)?;
+            let resumed = retried(scope, || store.resumed_baseline(election)).await?.map_err(failed)?;
+            match resumed {
+                Some((lineage, at)) if accepted::is_resumed(&remembered, &health.lineage, &lineage, at) => {
+                    tracing::warn!(claim = %scope.claim, %forgotten, %at, "but an operator has resumed the election since");
+                }
+                Some(_) | None => scope.halt_forgotten(&forgotten.to_string()).await.map_err(failed)?,
+            }
         }
     }
     Ok(health.lineage)
@@ -193,15 +216,16 @@ async fn first_work(tenure: &Tenure) -> Result<bool, PromotionError> {
 
 /// Remembers in the coordinator where the store stands.
 async fn remember(scope: &Scope, lineage: Lineage) -> Result<(), PromotionError> {
-    let record = record_of(&scope.claim, lineage);
+    let record = record_of(scope, lineage);
     retried(scope, || scope.memory.put(&scope.claim, &record))
         .await?
         .map_err(|error| PromotionError::Memory { step: "remember what the store accepted", error })
 }
 
-/// What is remembered under a claim.
-pub(super) const fn record_of(claim: &Claim, lineage: Lineage) -> AcceptedRecord {
-    AcceptedRecord { term: claim.term, tenure_id: claim.tenure_id, lineage }
+/// What is remembered of a tenure.
+pub(super) fn record_of(scope: &Scope, lineage: Lineage) -> AcceptedRecord {
+    let Claim { term, tenure_id, .. } = scope.claim;
+    AcceptedRecord { term, tenure_id, lineage, at: scope.clock.at(clock::boottime()) }
 }
 
 async fn recover(tenure: &Tenure) -> Result<(), PromotionError> {

@@ -62,6 +62,8 @@ async fn plan(tenure: &Tenure, run: &OpenRun, handler: &Handler) -> Result<bool,
     let mut after: Option<String> = None;
     loop {
         crate::point!("tenure.run.before_plan_page");
+        // A page is as heavy as a batch: many runs that plan at once must not take the sweep's connection.
+        let _permit = tenure.permit().await?;
         let page = tenure
             .begin("plan_page", || tenure.store.plan_page(run, &handler.plan, after.as_deref(), PLAN_PAGE))
             .await?;

@@ -9,21 +9,26 @@
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::edge::{Begin, Gate, GateClosed};
+use super::leave::Unhalted;
 use super::store_clock::StoreClock;
 use super::{AcceptedMemory, TenureDeps, backoff};
 use crate::clock;
 use crate::domain::{Claim, Moment};
-use crate::settlement::{Leave, NotSent};
-use crate::store::{Actor, Entered, FenceHolder, Fenced, Scope as HaltScope, StoreError, TenureStore};
+use crate::store::{Actor, Entered, FenceHolder, Fenced, Halt, Scope as HaltScope, StoreError, TenureStore};
+
+/// So many TTLs without a transaction that entered the fence, and the tenure is over: somebody else may have more luck.
+const TTLS_WITHOUT_ENTRY: u32 = 3;
+
+/// But no sooner: an operator's halt may wait for the fence this long, and everything else behind it.
+const WITHOUT_ENTRY_AT_LEAST: Duration = Duration::from_secs(75);
 
 /// Why work does not go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +68,11 @@ pub struct Scope {
     /// When it began.
     pub begun_at: Moment,
     pub(super) clock: StoreClock,
+    /// Held while the halt is being read for calls that want to leave.
+    pub(super) unhalted: tokio::sync::Mutex<Option<Unhalted>>,
     own_permits: Semaphore,
+    /// When a transaction last entered the fence.
+    entered_at: Mutex<Moment>,
     reported: AtomicBool,
     worked: AtomicBool,
 }
@@ -86,7 +95,9 @@ impl Scope {
             halted: watch::Sender::new(false),
             begun_at: clock::boottime(),
             clock: StoreClock::default(),
+            unhalted: tokio::sync::Mutex::new(None),
             own_permits: Semaphore::new(1),
+            entered_at: Mutex::new(clock::boottime()),
             reported: AtomicBool::new(false),
             worked: AtomicBool::new(false),
         }
@@ -100,6 +111,13 @@ impl Scope {
     /// Whether this is the first time that it is asked.
     pub(super) fn first_work(&self) -> bool {
         !self.worked.swap(true, Ordering::SeqCst)
+    }
+
+    /// The store says that the election is halted.
+    pub(super) fn found_halted(&self, halt: &Halt) {
+        if !self.halted.send_replace(true) {
+            tracing::warn!(claim = %self.claim, reason = halt.reason, by = halt.by, "the election is halted");
+        }
     }
 
     /// The store refused the claim: nothing new begins from here on.
@@ -155,8 +173,13 @@ impl Scope {
                 Ok(()) if !self.stopping.is_cancelled() => Ok(()),
                 Ok(()) => Err(Stop::Ending),
                 Err(GateClosed) => {
-                    // It never opens again: the order to end is on its way.
                     self.stopping.cancel();
+                    // Mostly the order to end is on its way, and this report means nothing any more. But the session may
+                    // have been renewed in the very moment at which a worker found the gate closed: then nobody else would
+                    // ever end a tenure that has stopped.
+                    if self.first_report() {
+                        self.deps.reports.fault(&self.claim, "the gate was found closed");
+                    }
                     Err(Stop::Ending)
                 }
             },
@@ -175,6 +198,26 @@ impl Scope {
         }
     }
 
+    /// A transaction has entered the fence, or was kept out by a halt.
+    fn note_entry(&self) {
+        *self.entered_at.lock().unwrap_or_else(PoisonError::into_inner) = clock::boottime();
+    }
+
+    /// Ends a tenure that no transaction gets in for: it would hold the lease and do nothing.
+    fn look_for_entry(&self, operation: &'static str, error: &StoreError) -> Result<(), Stop> {
+        let last = *self.entered_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let without = clock::boottime().since(last);
+        let bound = (self.deps.settings.lease_ttl * TTLS_WITHOUT_ENTRY).max(WITHOUT_ENTRY_AT_LEAST);
+        if without <= bound {
+            return Ok(());
+        }
+        self.fault(&format!(
+            "no transaction entered the fence for {} s, last: {operation}: {error}",
+            without.as_secs()
+        ));
+        Err(Stop::Ending)
+    }
+
     /// A connection's worth of work: the tenure's own, or one of the process.
     pub(super) async fn permit(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Stop> {
         tokio::select! {
@@ -183,13 +226,6 @@ impl Scope {
             own = self.own_permits.acquire() => own.map_err(|_| Stop::Ending),
             shared = self.deps.permits.acquire() => shared.map_err(|_| Stop::Ending),
         }
-    }
-}
-
-#[async_trait]
-impl Leave for Scope {
-    async fn leave(&self) -> Result<(), NotSent> {
-        self.pass_gate().await.map_err(|_| NotSent)
     }
 }
 
@@ -241,15 +277,17 @@ impl Tenure {
     /// [`Stop`], after what it means for the whole tenure was done.
     pub async fn enter<T>(&self, operation: &'static str, answer: Fenced<T>) -> Result<Result<T, StoreError>, Stop> {
         match answer {
-            Ok(Entered::Mine(done)) => Ok(Ok(done)),
+            Ok(Entered::Mine(done)) => {
+                self.note_entry();
+                Ok(Ok(done))
+            }
             Ok(Entered::Fenced(found)) => {
                 self.fenced(operation, found);
                 Err(Stop::Ending)
             }
             Ok(Entered::Halted(halt)) => {
-                if !self.halted.send_replace(true) {
-                    tracing::warn!(claim = %self.claim, reason = halt.reason, by = halt.by, "the election is halted");
-                }
+                self.note_entry();
+                self.found_halted(&halt);
                 Err(Stop::Halted)
             }
             Err(StoreError::Ended { .. }) => Err(Stop::Ending),
@@ -325,6 +363,7 @@ impl Tenure {
         if !error.is_passing() {
             return Err(Stop::Failed(error));
         }
+        self.look_for_entry(operation, &error)?;
         let wait = backoff::wait(failures, clock::random_u64());
         tracing::warn!(claim = %self.claim, operation, failures, %error, "the store failed; trying again");
         Ok(wait)

@@ -21,6 +21,8 @@ use crate::domain::{JobName, Moment};
 const SWEEP: Duration = Duration::from_secs(1);
 /// Between two readings of the figures.
 const FIGURES: Duration = Duration::from_secs(5);
+/// Between two tries to bring up what could not be brought up to the schedule; an edit is tried at once.
+const BRING_UP_AGAIN: Duration = Duration::from_secs(5);
 /// The shortest sleep before a tick that is not due quite yet.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -35,6 +37,8 @@ struct Sweep {
     renew_at: Moment,
     /// Whether the job rows may lack something of the schedule.
     edited: bool,
+    /// When that is tried again where it could not be done completely.
+    bring_up_at: Moment,
     /// Whether a figures task is under way.
     figures: Option<tokio::task::JoinHandle<Option<()>>>,
 }
@@ -61,15 +65,17 @@ pub(super) async fn sweep(tenure: Tenure, timers: Timers, mut fired: mpsc::Recei
         figures_at: now,
         renew_at,
         edited: true,
+        bring_up_at: now,
         figures: None,
     };
     loop {
-        match sweep.woken(&mut fired).await {
+        let new = match sweep.woken(&mut fired).await {
             Woken::Stopping => break,
-            Woken::Edit => sweep.edited = true,
-            Woken::Timer | Woken::Time => {}
-        }
-        match sweep.look().await {
+            Woken::Edit => true,
+            Woken::Timer | Woken::Time => false,
+        };
+        sweep.edited |= new;
+        match sweep.look(new).await {
             Ok(()) => {}
             Err(Stop::Ending) => break,
             // Asked again at the next sweep.
@@ -98,16 +104,17 @@ impl Sweep {
         }
     }
 
-    async fn look(&mut self) -> Result<(), Stop> {
+    /// `new`: the schedule has just been edited.
+    async fn look(&mut self, new: bool) -> Result<(), Stop> {
         let now = clock::boottime();
         if now >= self.pulse_at {
             self.pulse_at = now + SWEEP;
             self.pulse().await?;
         }
-        if self.edited {
+        if self.edited && (new || now >= self.bring_up_at) {
             let schedule = Arc::clone(&self.schedule.borrow_and_update());
-            bringup::bring_up(&self.tenure, &schedule).await?;
-            self.edited = false;
+            self.bring_up_at = now + BRING_UP_AGAIN;
+            self.edited = !bringup::bring_up(&self.tenure, &schedule).await?;
             self.next_due = None;
         }
         let is_due = self.next_due.is_none_or(|due| self.tenure.clock.until(due, clock::boottime()).is_zero());
@@ -134,20 +141,31 @@ impl Sweep {
             tenure.work.notify_one();
         }
         if pulse.requests > 0 {
-            requests::serve(&tenure).await?;
+            self.goes_on("requests could not be served", requests::serve(&tenure).await)?;
         }
         if clock::boottime() >= self.renew_at {
             self.renew_at = clock::boottime() + tenure.deps.settings.lease_ttl;
-            self.renew_memory().await?;
+            self.goes_on("what the store is could not be read", self.renew_memory().await)?;
         }
         Ok(())
+    }
+
+    /// What failed by itself is logged and tried at the next sweep; ticks do not wait for it.
+    fn goes_on(&self, what: &'static str, done: Result<(), Stop>) -> Result<(), Stop> {
+        match done {
+            Err(Stop::Failed(error)) => {
+                tracing::error!(claim = %self.tenure.claim, %error, what, "a part of the sweep failed; again in a second");
+                Ok(())
+            }
+            Ok(()) | Err(Stop::Ending | Stop::Halted) => done,
+        }
     }
 
     /// Remembers where the store stands now. A coordinator that is away is leadership's matter: the next time does it.
     async fn renew_memory(&self) -> Result<(), Stop> {
         let tenure = &self.tenure;
         let lineage = tenure.record("lineage", || tenure.store.lineage()).await?;
-        if let Err(error) = tenure.memory.put(&tenure.claim, &record_of(&tenure.claim, lineage)).await {
+        if let Err(error) = tenure.memory.put(&tenure.claim, &record_of(tenure, lineage)).await {
             tracing::warn!(claim = %tenure.claim, %error, "what the store is could not be remembered");
         }
         Ok(())

@@ -8,7 +8,7 @@
 //!    and note the end in the history of terms, best effort, from a pool that belongs to no tenure.
 //! 5. Forget the tenure, then report that it has ended ([`super::supervisor`]): the next may begin at once.
 //!
-//! Late records and giving back take the drain's last quarter of a budget; the bounds of the steps after it add up to less
+//! Late records and giving back take the drain's last half of a budget, and leave half of that over; the bounds of the steps after it add up to less
 //! than the budget. What has not ended within it ends the process; leadership keeps that time, not this file.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) async fn tear_down(scope: &Arc<Scope>, order: &EndOrder, orders: &mut
     match order.ending {
         Ending::Planned { drain } => {
             tokio::select! {
-                () = drained(scope, drain, budget) => {}
+                () = drained(scope, Drain::of(drain, budget)) => {}
                 () = sharpened(orders) => {}
             }
         }
@@ -65,19 +65,36 @@ async fn note(scope: &Scope, reason: &str, within: Duration) {
     }
 }
 
+/// What a drain's time is spent on, in this order.
+#[derive(Debug, Clone, Copy)]
+struct Drain {
+    /// Waiting for batches and answers.
+    answers: Duration,
+    /// Recording as unknown what has no answer.
+    records: Duration,
+    /// Giving the runs back.
+    release: Duration,
+}
+
+impl Drain {
+    fn of(drain: Duration, budget: Duration) -> Self {
+        // A quarter of the tail is left over: leadership began to count earlier, and at the drain's end makes it abrupt.
+        let tail = budget.min(drain) / 2;
+        Self { answers: drain.saturating_sub(tail), records: tail / 4, release: tail / 4 }
+    }
+}
+
 /// Waits for what has begun, then gives the runs back.
-async fn drained(scope: &Scope, drain: Duration, budget: Duration) {
-    // At the drain's end leadership makes it abrupt: by then what has no answer is on record and the runs given back.
-    let wait = drain.saturating_sub(budget / 4).max(drain / 2);
-    if tokio::time::timeout(wait, scope.tracker.wait()).await.is_err() {
+async fn drained(scope: &Scope, drain: Drain) {
+    if tokio::time::timeout(drain.answers, scope.tracker.wait()).await.is_err() {
         // Past the drain: calls without an answer are unknown, and that is recorded.
         scope.answers.cancel();
-        if tokio::time::timeout(budget / 8, scope.tracker.wait()).await.is_err() {
+        if tokio::time::timeout(drain.records, scope.tracker.wait()).await.is_err() {
             tracing::warn!(claim = %scope.claim, "some work did not end in the drain and is dropped");
         }
     }
     let Some(store) = scope.store.get() else { return };
-    match tokio::time::timeout(budget / 8, store.release()).await {
+    match tokio::time::timeout(drain.release, store.release()).await {
         // A refusal means that somebody leads already: nothing is left to give back.
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::warn!(claim = %scope.claim, %error, "the runs could not be given back"),
@@ -98,6 +115,27 @@ async fn sharpened(orders: &mut watch::Receiver<Option<EndOrder>>) {
         // A supervisor that is gone waits for nothing either.
         if abrupt || orders.changed().await.is_err() {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_planned_end_has_given_its_runs_back_well_before_it_is_made_abrupt(
+            drain_ms in 1u64..600_000,
+            budget_ms in 1u64..30_000,
+        ) {
+            let (drain, budget) = (Duration::from_millis(drain_ms), Duration::from_millis(budget_ms));
+            let Drain { answers, records, release } = Drain::of(drain, budget);
+            let spare = drain.saturating_sub(answers + records + release);
+            prop_assert!(answers >= drain / 2);
+            prop_assert!(spare >= budget.min(drain) / 4, "{spare:?} are left");
         }
     }
 }

@@ -101,7 +101,11 @@ fn ended(
         }
         Ok(None | Some(Err(Stop::Ending | Stop::Halted))) => return,
         Ok(Some(Err(Stop::Failed(error)))) => error.to_string(),
-        Err(error) => format!("its task ended: {error}"),
+        Err(error) => {
+            // Calls of it may be under way without anybody who records what comes of them.
+            tenure.fault(&format!("the task of run {run} failed: {error}"));
+            return;
+        }
     };
     let (failures, until) = held_back.entry(run).or_insert((0, Moment::BOOT));
     *failures += 1;
@@ -111,13 +115,13 @@ fn ended(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use chrono::DateTime;
 
     use super::super::bringup::tests::definition;
     use super::*;
 
-    fn open(id: i64, kind: RunKind, caught_up: bool) -> OpenRun {
+    pub(in crate::tenure) fn open(id: i64, kind: RunKind, caught_up: bool) -> OpenRun {
         let at = DateTime::from_timestamp(1_800_000_000 + id * 60, 0).expect("in range");
         OpenRun {
             id,

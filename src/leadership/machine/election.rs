@@ -22,6 +22,8 @@ pub(super) struct Election {
     pub(super) read_again: bool,
     pub(super) read_failures: u32,
     pub(super) watching: bool,
+    /// Watches in a row that ended without having woken anybody.
+    pub(super) watch_failures: u32,
     /// What the last read showed.
     pub(super) seen: Option<ElectionState>,
     /// When the leader's end was first noticed; cleared by a leader.
@@ -98,6 +100,7 @@ impl Election {
             read_again: false,
             read_failures: 0,
             watching: false,
+            watch_failures: 0,
             seen: None,
             vacant_since: None,
             woken_at: None,
@@ -162,6 +165,7 @@ impl Machine {
     pub(super) fn woken(&mut self, step: &mut Step, name: &ElectionName) {
         let now = step.now;
         let Some(election) = self.election(name) else { return };
+        election.watch_failures = 0;
         election.woken_at.get_or_insert(now);
         self.start_read(step, name);
     }
@@ -169,8 +173,12 @@ impl Machine {
     pub(super) fn watch_ended(&mut self, step: &mut Step, name: &ElectionName) {
         let Some(election) = self.election(name) else { return };
         election.watching = false;
-        let wait = step.retry(1);
-        self.set(Timer::Reread(name.clone()), step.now + wait);
+        election.watch_failures = election.watch_failures.saturating_add(1);
+        let at = step.now + step.retry(election.watch_failures);
+        let timer = Timer::Reread(name.clone());
+        // Never later than it would have been read anyway.
+        let at = self.timers.get(&timer).map_or(at, |planned| at.min(*planned));
+        self.set(timer, at);
     }
 
     pub(super) fn read(

@@ -8,6 +8,7 @@
 //! The decision is the row count of one upsert. Safe to repeat: a claim that is in force already is accepted again.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -16,6 +17,7 @@ use sqlx::postgres::PgConnection;
 
 use super::error::at;
 use super::fence;
+use super::refusals::{Refusal, note};
 use super::sessions::Backend;
 use super::store::{PgStore, finish};
 use super::tx::Done;
@@ -56,7 +58,14 @@ pub(super) async fn advance(
                     tracing::info!(%claim, %error, "advancing again");
                     tokio::time::sleep(AGAIN).await;
                 }
-                decided => return decided,
+                decided => {
+                    if let Ok(AdvanceOutcome::Lost(holder)) = &decided {
+                        let (claim, replica) = (claim.clone(), store.replica.clone());
+                        let refusal = Refusal { claim, found: Some(*holder), operation: OPERATION, replica };
+                        store.notes.spawn(note(Arc::clone(&store.control), refusal));
+                    }
+                    return decided;
+                }
             }
         }
     })

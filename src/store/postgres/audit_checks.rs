@@ -95,14 +95,15 @@ pub(super) const CHECKS: [Check; 18] = [
     check(
         "S6",
         "halted_does_nothing",
-        "No run was opened and no batch settled between an operator's halt and the resume after it, by the store's clock. \
+        "No run was opened, no batch settled and no call first sent between an operator's halt and the resume after it, by the store's clock. \
          Calls that had left before may be recorded; a halt by bursar itself is no operator's act and is not looked at.",
         include_str!("sql/audit_halted_does_nothing.sql"),
     ),
     check(
         "money",
         "journals_balance",
-        "The lines of every journal come to 0 in its unit's one currency.",
+        "Every journal of a settled unit moves the unit's net from its merchant to payout clearing, in its one currency, and \
+         touches no other merchant's accounts.",
         include_str!("sql/audit_journals_balance.sql"),
     ),
     check(

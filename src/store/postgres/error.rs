@@ -90,14 +90,20 @@ pub(super) fn is_lost(error: &StoreError) -> bool {
     }
 }
 
+/// Classes of SQLSTATE by which the database says that it is in trouble itself: insufficient resources, system errors,
+/// internal errors.
+const TROUBLE: [&str; 3] = ["53", "58", "XX"];
+
 fn by_state(operation: &'static str, state: &str, words: &str) -> StoreError {
     let again = || StoreError::TryAgain { operation, code: state.to_owned(), detail: words.to_owned() };
     match state {
-        // Beside the ones that ask for it: too many connections, no room. Nothing was done, and it may pass.
-        "40001" | "40P01" | "55P03" | "25P03" | "53200" | "53300" | "53400" => again(),
+        "40001" | "40P01" | "55P03" | "25P03" => again(),
         "57014" => StoreError::StatementTimeout { operation, detail: words.to_owned() },
         "25006" => StoreError::ReadOnly { operation, detail: words.to_owned() },
         _ if state.starts_with("57P") => again(),
+        // The database's own trouble (no room, too many connections, I/O, a defect): nothing was done, it may pass, and
+        // it says nothing about what was tried.
+        _ if TROUBLE.iter().any(|class| state.starts_with(class)) => again(),
         _ if state.starts_with("08") => StoreError::Unreachable { operation, detail: words.to_owned() },
         _ => StoreError::Broken { operation, detail: words.to_owned() },
     }

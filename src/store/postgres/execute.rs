@@ -1,7 +1,7 @@
 //! Executing a request: once, by whichever leader locks it first; later calls answer what that one made of it.
 
 use sqlx::Row;
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgQueryResult};
 use sqlx::types::Json;
 use uuid::Uuid;
 
@@ -51,7 +51,7 @@ pub(super) async fn execute(
         RequestState::Done { .. } => "done",
         RequestState::Refused { .. } => "refused",
     };
-    sqlx::query(include_str!("sql/request_done.sql"))
+    let done = sqlx::query(include_str!("sql/request_done.sql"))
         .bind(request)
         .bind(state)
         .bind(Json(&made))
@@ -59,7 +59,16 @@ pub(super) async fn execute(
         .execute(connection)
         .await
         .map_err(at(OPERATION))?;
+    one_row(&done, || format!("request {request} was no longer waiting"))?;
     Ok(Done::Commit(made))
+}
+
+/// Rolls everything back where a row was not as it was read.
+fn one_row(done: &PgQueryResult, otherwise: impl FnOnce() -> String) -> Result<(), StoreError> {
+    match done.rows_affected() {
+        1 => Ok(()),
+        _ => Err(StoreError::Broken { operation: OPERATION, detail: otherwise() }),
+    }
 }
 
 /// Opens a manual run; the request's row is locked, so there is none of this request yet.
@@ -131,6 +140,8 @@ async fn retry(
              whose outcome is unknown, which a person must find out first)"
         ));
     }
-    sqlx::query(include_str!("sql/run_reopen.sql")).bind(run).execute(connection).await.map_err(at(OPERATION))?;
+    let reopened =
+        sqlx::query(include_str!("sql/run_reopen.sql")).bind(run).execute(connection).await.map_err(at(OPERATION))?;
+    one_row(&reopened, || format!("run {run} could not be reopened: it is no longer {state}"))?;
     Ok(RequestState::Done { run, units: u64::try_from(retried).unwrap_or(0) })
 }

@@ -5,20 +5,26 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
+use sqlx::types::Json;
 
 use super::acts::{self, Act};
 use super::error::at;
 use super::fence;
+use super::lineage;
 use super::store::{PgStore, finish};
 use super::tx::Done;
 use super::within::{CONTROL, within};
 use crate::domain::ElectionName;
-use crate::store::{Actor, HaltReport, Scope, StoreError};
+use crate::store::{Actor, HaltReport, Lineage, Scope, StoreError};
 
 /// The longest wait for the transactions under way.
 const WAIT: Duration = Duration::from_mins(1);
+
+/// The user by which bursar halts by itself.
+const ITSELF: &str = "bursar";
 
 /// What is done to elections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +85,7 @@ async fn one(
     let by = format!("{}@{}", actor.user, actor.host);
     let query = sqlx::query_scalar(switch.statement()).bind(election.as_str());
     let query = match switch {
-        Switch::Halt => query.bind(reason).bind(by.as_str()),
+        Switch::Halt => query.bind(reason).bind(by.as_str()).bind(actor.user == ITSELF),
         Switch::Resume => query,
     };
     // The term found, where the switch was turned; nothing where it stood that way already.
@@ -92,6 +98,17 @@ async fn one(
     let on_the_wire: i64 = row.try_get("on_the_wire").map_err(at(operation))?;
     let waited_ms: i64 = row.try_get("waited_ms").map_err(at(operation))?;
     let term: Option<i64> = row.try_get("term").map_err(at(operation))?;
+    let mut details = serde_json::json!({ "already": turned.is_none(), "on_the_wire": on_the_wire });
+    match switch {
+        Switch::Halt => {}
+        // What the operator accepts by resuming: the next leader compares with it (see `resumed_baseline`).
+        Switch::Resume => {
+            let lineage = lineage::read(&mut *connection, operation).await?;
+            let holder = fence::read(&mut *connection, operation, election).await?.map(|fence| fence.holder);
+            details["lineage"] = serde_json::json!(lineage);
+            details["fence"] = serde_json::json!(holder);
+        }
+    }
     acts::write(
         connection,
         operation,
@@ -102,7 +119,7 @@ async fn one(
             reason: Some(reason),
             election: Some(election.as_str()),
             term,
-            details: Some(serde_json::json!({ "already": turned.is_none(), "on_the_wire": on_the_wire })),
+            details: Some(details),
         },
     )
     .await?;
@@ -112,6 +129,22 @@ async fn one(
         on_the_wire: u64::try_from(on_the_wire).unwrap_or(0),
         waited_ms: u64::try_from(waited_ms).unwrap_or(0),
     }))
+}
+
+/// Where the store stood when an operator last took a halt of the election back, and when; `None` where nobody did.
+pub(super) async fn resumed_baseline(
+    connection: &mut PgConnection,
+    election: &ElectionName,
+) -> Result<Option<(Lineage, DateTime<Utc>)>, StoreError> {
+    let operation = "resumed_baseline";
+    let row = sqlx::query(include_str!("sql/resumed_baseline.sql"))
+        .bind(election.as_str())
+        .fetch_optional(connection)
+        .await
+        .map_err(at(operation))?;
+    let Some(row) = row else { return Ok(None) };
+    let lineage: Json<Lineage> = row.try_get("lineage").map_err(at(operation))?;
+    Ok(Some((lineage.0, row.try_get("at").map_err(at(operation))?)))
 }
 
 async fn all_elections(store: &PgStore, operation: &'static str) -> Result<Vec<ElectionName>, StoreError> {

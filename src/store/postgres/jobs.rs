@@ -6,6 +6,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::types::Json;
 
 use super::error::at;
+use super::readable::{Said, readable};
 use super::ticks;
 use super::tx::Done;
 use crate::domain::Claim;
@@ -13,7 +14,11 @@ use crate::domain::job::JobDefinition;
 use crate::store::{JobChange, JobChangeOutcome, JobRow, JobsView, StoreError};
 
 /// The jobs of the election, and the store's time.
-pub(super) async fn jobs(connection: &mut PgConnection, claim: &Claim) -> Result<Done<JobsView>, StoreError> {
+pub(super) async fn jobs(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    said: &Said,
+) -> Result<Done<JobsView>, StoreError> {
     let operation = "jobs";
     // The time first: what a job was evaluated up to is then never after it.
     let now = super::binding::now(connection).await?;
@@ -22,7 +27,7 @@ pub(super) async fn jobs(connection: &mut PgConnection, claim: &Claim) -> Result
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    let jobs = rows.iter().map(job_of).collect::<Result<_, _>>().map_err(at(operation))?;
+    let jobs = readable(&rows, job_of, said, "job", "name");
     Ok(Done::RollBack(JobsView { now, jobs }))
 }
 
@@ -59,12 +64,13 @@ impl Found {
         })
     }
 
-    /// Whether it is the row that the caller read, and the time up to which it is evaluated now has come.
+    /// Whether it is the row that the caller read, and the time up to which it is evaluated now has come. A mark that stays
+    /// where it is is accepted in any case: it lies ahead of a clock that was stepped back.
     fn is(&self, expected: &JobRow, evaluated_until: DateTime<Utc>) -> bool {
         self.id == expected.id
             && self.fingerprint == expected.fingerprint
             && self.evaluated_until == expected.evaluated_until
-            && (self.evaluated_until..=self.now).contains(&evaluated_until)
+            && (evaluated_until == self.evaluated_until || (self.evaluated_until..=self.now).contains(&evaluated_until))
     }
 }
 

@@ -65,9 +65,10 @@ impl Visit for Words {
 
 /// Waits for `work`; answers the last warning beside what it came to. What else it would log is not logged.
 pub(super) async fn with_warnings<T>(work: impl Future<Output = T>) -> (T, Option<String>) {
-    // One for the process: making a dispatcher touches every place that logs.
-    static EAR: OnceLock<Dispatch> = OnceLock::new();
-    let ear = EAR.get_or_init(|| Dispatch::new(Ear));
+    // Once for the process: making a dispatcher touches every place that logs. There are two, because as long as only one
+    // was ever made, a place that logs asks the thread that reaches it first, and keeps its answer for all others.
+    static EARS: OnceLock<[Dispatch; 2]> = OnceLock::new();
+    let [ear, _] = EARS.get_or_init(|| [Dispatch::new(Ear), Dispatch::new(Ear)]);
     let mut work = pin!(work);
     let mut warning = None;
     let done = poll_fn(|context| {
@@ -79,4 +80,26 @@ pub(super) async fn with_warnings<T>(work: impl Future<Output = T>) -> (T, Optio
     })
     .await;
     (done, warning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warn() {
+        tracing::warn!(target: TARGET, "not replicated");
+    }
+
+    #[tokio::test]
+    async fn a_warning_is_heard_also_where_it_was_first_given_to_nobody() {
+        warn();
+        let (done, warning) = with_warnings(async {
+            warn();
+            7
+        })
+        .await;
+        assert_eq!((done, warning.as_deref()), (7, Some("not replicated")));
+        let ((), nothing) = with_warnings(async { tracing::warn!("of another kind") }).await;
+        assert_eq!(nothing, None);
+    }
 }

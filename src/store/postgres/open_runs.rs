@@ -4,6 +4,7 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::error::at;
+use super::readable::{Said, readable};
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::run::{RunKind, RunState};
@@ -27,14 +28,18 @@ pub(super) async fn pulse(connection: &mut PgConnection, claim: &Claim) -> Resul
 }
 
 /// Runs that are planning or open, oldest due first.
-pub(super) async fn open_runs(connection: &mut PgConnection, claim: &Claim) -> Result<Done<Vec<OpenRun>>, StoreError> {
+pub(super) async fn open_runs(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    said: &Said,
+) -> Result<Done<Vec<OpenRun>>, StoreError> {
     let operation = "open_runs";
     let rows = sqlx::query(include_str!("sql/open_runs.sql"))
         .bind(claim.election.as_str())
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    rows.iter().map(run_of).collect::<Result<_, _>>().map(Done::RollBack).map_err(at(operation))
+    Ok(Done::RollBack(readable(&rows, run_of, said, "run", "name")))
 }
 
 fn run_of(row: &PgRow) -> Result<OpenRun, sqlx::Error> {

@@ -10,9 +10,10 @@ use uuid::Uuid;
 use super::halt::{Switch, switch};
 use super::store::{PgStore, finish};
 use super::tenure::PgTenure;
-use super::within::{COMMAND, CONTROL, READ, within};
+use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, audit, binding, fence, figures, fitness, history, import, migrate, requests, revert, runs, status, units,
+    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, requests, revert, runs, status,
+    units,
 };
 use crate::domain::{Claim, ElectionName};
 use crate::store::{
@@ -50,7 +51,11 @@ macro_rules! reading {
 #[async_trait]
 impl Store for PgStore {
     async fn health(&self) -> Result<Health, StoreError> {
-        fitness::health(self).await
+        let health = fitness::health(self).await?;
+        if let Err(error) = within("note_tenure", HEALTH, self.tell_ends()).await {
+            tracing::debug!(%error, "the ends of tenures could not be noted");
+        }
+        Ok(health)
     }
 
     async fn now(&self) -> Result<DateTime<Utc>, StoreError> {
@@ -79,7 +84,12 @@ impl Store for PgStore {
     }
 
     async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
-        control!(self, "note_tenure", CONTROL, connection => binding::note_tenure(connection, claim, ended))
+        let Some(ended) = ended else {
+            return control!(self, "note_tenure", CONTROL, connection => binding::note_tenure(connection, claim, None));
+        };
+        // Before it is tried: whoever waits may give up, and then it is said again with the next health check.
+        self.end_to_tell(claim, ended);
+        self.tell_ends().await
     }
 
     async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
@@ -88,6 +98,10 @@ impl Store for PgStore {
 
     async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
         switch(self, Switch::Resume, scope, reason, actor).await
+    }
+
+    async fn resumed_baseline(&self, election: &ElectionName) -> Result<Option<(Lineage, DateTime<Utc>)>, StoreError> {
+        control!(self, "resumed_baseline", CONTROL, connection => halt::resumed_baseline(connection, election))
     }
 
     async fn request(&self, kind: &RequestKind, actor: &Actor, reason: Option<&str>) -> Result<Uuid, StoreError> {
@@ -157,6 +171,9 @@ impl Store for PgStore {
     }
 
     async fn close(&self) {
+        // Each is bounded by itself.
+        self.notes.close();
+        self.notes.wait().await;
         self.control.close();
     }
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::acts::{self, Act};
 use super::error::at;
+use super::readable::{Said, readable};
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::store::{Actor, PendingRequest, RequestKind, RequestState, StoreError};
@@ -74,6 +75,7 @@ pub(super) fn state_of(row: &PgRow) -> Result<RequestState, sqlx::Error> {
 pub(super) async fn requests(
     connection: &mut PgConnection,
     claim: &Claim,
+    said: &Said,
 ) -> Result<Done<Vec<PendingRequest>>, StoreError> {
     let operation = "requests";
     let rows = sqlx::query(include_str!("sql/requests.sql"))
@@ -81,7 +83,7 @@ pub(super) async fn requests(
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    rows.iter().map(request_of).collect::<Result<_, _>>().map(Done::RollBack).map_err(at(operation))
+    Ok(Done::RollBack(readable(&rows, request_of, said, "request", "name")))
 }
 
 fn request_of(row: &PgRow) -> Result<PendingRequest, sqlx::Error> {

@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{at, fault};
 use super::lineage::Baseline;
-use super::within::{CONNECT, PING, within};
+use super::within::{CONNECT, CONNECT_COMMAND, PING, within};
 use crate::store::{StoreError, TenureLimits};
 
 /// One session on the server. A pid alone may be another session's by now.
@@ -53,6 +53,8 @@ pub(super) struct Sessions {
     idle: Mutex<Vec<Session>>,
     /// Backends of a tenure that may be alive.
     backends: Mutex<Vec<Backend>>,
+    /// Backends that were to end and could not be seen gone: what they had under way may still be committed.
+    unseen: Mutex<Vec<Backend>>,
     opened: AtomicU64,
     closed: AtomicBool,
 }
@@ -88,6 +90,7 @@ impl Sessions {
             acquire_timeout,
             idle: Mutex::new(Vec::new()),
             backends: Mutex::new(Vec::new()),
+            unseen: Mutex::new(Vec::new()),
             opened: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         })
@@ -108,7 +111,7 @@ impl Sessions {
         let reused = idle.is_some();
         let session = match idle {
             Some(session) => session,
-            None => within(operation, CONNECT, Box::pin(self.open(operation))).await?,
+            None => within(operation, self.connect_within(), Box::pin(self.open(operation))).await?,
         };
         let held = Held { session, sessions: Arc::clone(self), reused, _permit: permit };
         if self.closed.load(Ordering::SeqCst) { Err(StoreError::Ended { operation }) } else { Ok(held) }
@@ -129,6 +132,14 @@ impl Sessions {
                     }
                 }
             }
+        }
+    }
+
+    /// How long opening one may take. Who waits for a tenure or a health check has another replica to turn to.
+    const fn connect_within(&self) -> Duration {
+        match self.purpose {
+            Purpose::Control | Purpose::Tenure { .. } => CONNECT,
+            Purpose::Command => CONNECT_COMMAND,
         }
     }
 
@@ -196,9 +207,20 @@ impl Sessions {
         open_lock(&self.backends).clone()
     }
 
+    /// Backends that were to end and could not be seen gone.
+    pub(super) fn unseen(&self) -> Vec<Backend> {
+        open_lock(&self.unseen).clone()
+    }
+
+    /// Remembers a backend that could not be seen gone.
+    pub(super) fn not_seen_gone(&self, backend: Backend) {
+        open_lock(&self.unseen).push(backend);
+    }
+
     /// Forgets a backend that is known to be gone.
     pub(super) fn forget(&self, backend: Backend) {
         open_lock(&self.backends).retain(|known| *known != backend);
+        open_lock(&self.unseen).retain(|known| *known != backend);
     }
 }
 

@@ -1,10 +1,11 @@
 //! The store of one process: its control pool, and where its tenures and commands get their sessions from.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::error::at;
@@ -12,6 +13,7 @@ use super::sessions::{Held, Purpose, Sessions};
 use super::settings::PgSettings;
 use super::tx::{Done, ONE_SNAPSHOT, READ_COMMITTED, Tx, begin};
 use super::within::{CONTROL, within};
+use crate::domain::Claim;
 use crate::store::StoreError;
 
 /// Sessions of the control pool: eligibility, status, refusals, and ending other sessions must never wait for work.
@@ -26,6 +28,9 @@ const READING: usize = 1;
 /// The longest wait for a free control session.
 const CONTROL_ACQUIRE: Duration = Duration::from_secs(5);
 
+/// Ends of tenures that are remembered while the store is away.
+const UNTOLD: usize = 100;
+
 /// The store on PostgreSQL.
 #[derive(Debug)]
 pub struct PgStore {
@@ -37,6 +42,10 @@ pub struct PgStore {
     pub(super) advancing: Semaphore,
     /// Readings for people.
     pub(super) reading: Semaphore,
+    /// Ends of tenures that the store was not told of yet: a leader whose end is not on record counts as dead.
+    untold: Mutex<Vec<(Claim, String)>>,
+    /// Lost advances that are being written down.
+    pub(super) notes: TaskTracker,
     deployment_id: OnceLock<Uuid>,
     pub(super) fitness: super::fitness::Fitness,
 }
@@ -55,6 +64,8 @@ impl PgStore {
             control: Sessions::new(named, CONTROL_CONNECTIONS, CONTROL_ACQUIRE, Purpose::Control),
             advancing: Semaphore::new(ADVANCING),
             reading: Semaphore::new(READING),
+            untold: Mutex::new(Vec::new()),
+            notes: TaskTracker::new(),
             deployment_id: OnceLock::new(),
             fitness: super::fitness::Fitness::default(),
         })
@@ -94,6 +105,33 @@ impl PgStore {
         .await?;
         held.give_back();
         Ok(*self.deployment_id.get_or_init(|| id))
+    }
+
+    /// Remembers how a tenure ended until the store was told.
+    pub(super) fn end_to_tell(&self, claim: &Claim, ended: &str) {
+        let mut untold = self.untold();
+        if untold.len() >= UNTOLD {
+            untold.remove(0);
+        }
+        untold.push((claim.clone(), ended.to_owned()));
+    }
+
+    /// Tells the store how tenures of this process ended; what it could not be told is said again the next time.
+    pub(super) async fn tell_ends(&self) -> Result<(), StoreError> {
+        let operation = "note_tenure";
+        loop {
+            let Some((claim, ended)) = self.untold().first().cloned() else { return Ok(()) };
+            let mut held = self.control.acquire(operation).await?;
+            let noting = super::binding::note_tenure(held.connection(), &claim, Some(&ended));
+            within(operation, CONTROL, noting).await?;
+            held.give_back();
+            self.untold().retain(|(told, _)| *told != claim);
+        }
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Vec<(Claim, String)>> {
+        // Nothing panics under it, and a list is whole at any time.
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A transaction of the control pool: short, unfenced.

@@ -5,24 +5,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::end::end_backends;
 use super::lineage::Baseline;
+use super::readable::Said;
+use super::refusals::{Refusal, note};
 use super::sessions::{Purpose, Sessions};
 use super::store::{PgStore, finish};
 use super::tx::{FencedTx, Kind, READ_COMMITTED, begin, enter};
-use super::within::{CONTROL, REJECT, within};
+use super::within::{CONTROL, within};
 use super::{
-    calls, charge, error, execute, finish as finish_file, jobs, lineage, open_runs, plan, recover, requests, settle,
-    ticks,
+    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, plan, recover, requests, settle, ticks,
 };
 use crate::domain::Claim;
 use crate::store::{
-    Call, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, JobChange,
-    JobChangeOutcome, JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery,
-    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord,
-    UnitPick,
+    Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange, JobChangeOutcome, JobsView,
+    Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded,
+    SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 /// The longest that one operation may take, in statements of the longest allowed: the server bounds each statement, this
@@ -39,6 +40,10 @@ pub(super) struct PgTenure {
     sessions: Arc<Sessions>,
     control: Arc<Sessions>,
     baseline: Arc<Baseline>,
+    /// Rows that cannot be read, as they were named.
+    said: Said,
+    /// Refusals that are being written down.
+    notes: TaskTracker,
     ended: AtomicBool,
 }
 
@@ -66,6 +71,8 @@ impl PgTenure {
             sessions,
             control: Arc::clone(&store.control),
             baseline,
+            said: Said::default(),
+            notes: TaskTracker::new(),
             ended: AtomicBool::new(false),
         })
     }
@@ -81,7 +88,9 @@ impl PgTenure {
         let tx = begin(&self.sessions, &self.control, operation, READ_COMMITTED).await?;
         let entered = enter(tx, &self.claim, kind, self.limits.lock_timeout).await?;
         if let Entered::Fenced(found) = &entered {
-            self.note_refusal(operation, *found).await;
+            let refusal =
+                Refusal { claim: self.claim.clone(), found: *found, operation, replica: self.replica.clone() };
+            self.notes.spawn(note(Arc::clone(&self.control), refusal));
         }
         Ok(entered)
     }
@@ -90,30 +99,6 @@ impl PgTenure {
     fn bound(&self) -> Duration {
         (self.limits.statement_timeout + self.limits.idle_in_transaction_timeout)
             .saturating_mul(STATEMENTS_OF_AN_OPERATION)
-    }
-
-    /// Writes down a refusal, after the rollback, from a pool that belongs to no tenure. Best effort.
-    async fn note_refusal(&self, operation: &'static str, found: Option<FenceHolder>) {
-        let noted = within("fence_reject", REJECT, async {
-            let mut held = self.control.acquire("fence_reject").await?;
-            sqlx::query(include_str!("sql/fence_reject.sql"))
-                .bind(self.claim.election.as_str())
-                .bind(self.claim.term.get())
-                .bind(self.claim.tenure_id.0)
-                .bind(found.map(|holder| holder.term.get()))
-                .bind(found.map(|holder| holder.tenure_id.0))
-                .bind(operation)
-                .bind(self.replica.as_str())
-                .execute(held.connection())
-                .await
-                .map_err(error::at("fence_reject"))?;
-            held.give_back();
-            Ok(())
-        })
-        .await;
-        if let Err(error) = noted {
-            tracing::warn!(operation, claim = %self.claim, %error, "a refusal could not be written down");
-        }
     }
 }
 
@@ -145,7 +130,7 @@ impl TenureStore for PgTenure {
     }
 
     async fn jobs(&self) -> Fenced<JobsView> {
-        fenced!(self, Kind::Begin, "jobs", tx => jobs::jobs(tx.conn(), &self.claim))
+        fenced!(self, Kind::Begin, "jobs", tx => jobs::jobs(tx.conn(), &self.claim, &self.said))
     }
 
     async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
@@ -157,7 +142,7 @@ impl TenureStore for PgTenure {
     }
 
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {
-        fenced!(self, Kind::Begin, "open_runs", tx => open_runs::open_runs(tx.conn(), &self.claim))
+        fenced!(self, Kind::Begin, "open_runs", tx => open_runs::open_runs(tx.conn(), &self.claim, &self.said))
     }
 
     async fn begin_work(&self, run: i64) -> Fenced<()> {
@@ -195,7 +180,7 @@ impl TenureStore for PgTenure {
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {
-        fenced!(self, Kind::Begin, "requests", tx => requests::requests(tx.conn(), &self.claim))
+        fenced!(self, Kind::Begin, "requests", tx => requests::requests(tx.conn(), &self.claim, &self.said))
     }
 
     async fn execute(&self, request: Uuid, execution: Execution) -> Fenced<RequestState> {
@@ -214,7 +199,13 @@ impl TenureStore for PgTenure {
         self.ended.store(true, Ordering::SeqCst);
         self.sessions.close();
         let backends = self.sessions.backends();
-        let ended = end_backends(&self.control, "end", &backends, budget.min(CONTROL)).await;
+        self.notes.close();
+        let budget = budget.min(CONTROL);
+        let (ended, _noted) = tokio::join!(
+            end_backends(&self.control, "end", &backends, budget),
+            // Each is bounded by itself.
+            tokio::time::timeout(budget, self.notes.wait())
+        );
         if ended.confirmed {
             for backend in backends {
                 self.sessions.forget(backend);

@@ -4,7 +4,8 @@
 //! - READ COMMITTED is said explicitly: the role's default may be another, under which the fence could not be read afresh.
 //! - The fence is entered before any savepoint: a rollback to a savepoint gives back the locks taken after it.
 //! - Before COMMIT the statement time-out is lifted, and nobody cancels. A COMMIT without a definite answer is
-//!   [`StoreError::Unknown`], and its session is ended first, so that whoever reads the state again reads the final one.
+//!   [`StoreError::Unknown`], and its session is ended first, so that whoever reads the state again reads the final one;
+//!   where it could not be seen gone, the next transaction begins only once it is.
 //! - A transaction dropped half way closes its session.
 
 use std::sync::Arc;
@@ -68,6 +69,7 @@ pub(super) async fn begin(
     operation: &'static str,
     statement: &'static str,
 ) -> Result<Tx, StoreError> {
+    see_gone(sessions, control, operation).await?;
     loop {
         let mut held = sessions.acquire(operation).await?;
         let begun = within(operation, ENTER, async {
@@ -83,6 +85,27 @@ pub(super) async fn begin(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Sees the sessions gone whose end could not be seen before: what they have under way may still be committed, so nothing
+/// is read again, decided or begun beside them.
+async fn see_gone(
+    sessions: &Arc<Sessions>,
+    control: &Arc<Sessions>,
+    operation: &'static str,
+) -> Result<(), StoreError> {
+    let unseen = sessions.unseen();
+    if unseen.is_empty() {
+        return Ok(());
+    }
+    if !end_backends(control, operation, &unseen, ABANDON).await.confirmed {
+        let detail = "an earlier session whose transaction may be under way could not be seen to end".to_owned();
+        return Err(StoreError::Unreachable { operation, detail });
+    }
+    for backend in unseen {
+        sessions.forget(backend);
+    }
+    Ok(())
 }
 
 /// BEGIN of every transaction that writes.
@@ -110,7 +133,8 @@ pub(super) async fn enter(
             .map_err(at(operation))?;
         Answer::read(&row).map_err(at(operation))
     })
-    .await;
+    .await
+    .map_err(waited_in_vain);
     let answer = match asked {
         Ok(answer) => answer,
         Err(error @ StoreError::TimedOut { .. }) => {
@@ -143,6 +167,16 @@ pub(super) async fn enter(
             tx.rollback().await;
             Err(StoreError::Broken { operation, detail: format!("the fence answered {other:?}") })
         }
+    }
+}
+
+/// A statement time-out that is met at the gate ends a wait for a lock, whatever its name: no verdict on anything.
+fn waited_in_vain(error: StoreError) -> StoreError {
+    match error {
+        StoreError::StatementTimeout { operation, detail } => {
+            StoreError::TryAgain { operation, code: "55P03".to_owned(), detail }
+        }
+        other => other,
     }
 }
 
@@ -186,7 +220,7 @@ impl Tx {
     /// Commits.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] where the answer is missing or not definite; the session is ended before (best effort).
+    /// [`StoreError::Unknown`] where the answer is missing or not definite; the session is ended before.
     /// Else the server says that it rolled back.
     pub(super) async fn commit(mut self) -> Result<(), StoreError> {
         let operation = self.operation;
@@ -217,10 +251,9 @@ impl Tx {
                 self.abandon().await;
                 Err(error)
             }
-            Err(definite) => {
-                self.rollback().await;
-                Err(definite)
-            }
+            // The server has rolled back. Whether its session is inside of a transaction still depends on what failed;
+            // rare enough to take another session.
+            Err(definite) => Err(definite),
         }
     }
 
@@ -243,7 +276,8 @@ impl Tx {
         }
     }
 
-    /// Ends the session from another connection and waits until it is gone, as long as the bound allows.
+    /// Ends the session from another connection and waits until it is gone, as long as the bound allows. Past it, the next
+    /// transaction of these sessions waits for that first.
     pub(super) async fn abandon(self) {
         let Self { held, control, operation } = self;
         let backend = held.backend();
@@ -253,6 +287,7 @@ impl Tx {
         if ended.confirmed {
             sessions.forget(backend);
         } else {
+            sessions.not_seen_gone(backend);
             tracing::warn!(operation, pid = backend.pid, "a session with an open transaction could not be seen to end");
         }
     }

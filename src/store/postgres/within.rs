@@ -11,6 +11,9 @@ pub(super) const CONNECT: Duration = Duration::from_secs(2);
 /// Whether an idle session still answers.
 pub(super) const PING: Duration = Duration::from_millis(500);
 
+/// Opening one session for a command: a person waits, and a busy database is no reason to send them away.
+pub(super) const CONNECT_COMMAND: Duration = Duration::from_secs(10);
+
 /// The health check, all of it.
 pub(super) const HEALTH: Duration = Duration::from_secs(2);
 

@@ -1,7 +1,7 @@
 //! Observing, standing, winning, losing, and not knowing which.
 
 use super::*;
-use crate::leadership::machine::{FENCE_READ_LIMIT, LONGEST_JITTER};
+use crate::leadership::machine::{FENCE_READ_LIMIT, FIRST_RETRY, LONGEST_JITTER};
 
 #[test]
 fn the_term_is_above_both_the_coordinators_and_the_fences() {
@@ -26,6 +26,38 @@ fn a_leader_is_watched_from_the_read_on_and_read_again_within_a_fifth_of_the_ttl
     let commands = rig.pass(1000);
     reading(&commands, "settlement");
     assert!(!commands.iter().any(|c| matches!(c, Command::Watch { .. })), "one watch is enough");
+}
+
+#[test]
+fn a_watch_that_cannot_be_opened_is_opened_again_less_and_less_often_until_one_works() {
+    let (mut rig, commands) = Rig::with_session();
+    let name = election("settlement");
+    let state = led(&others_claim("settlement", 3), "other", OTHERS_LEASE, 12);
+    let mut op = reading(&commands, "settlement");
+    let mut reads = 0;
+    let until = rig.now + Duration::from_secs(3);
+    while rig.now < until {
+        let commands = rig.event(Event::Read(op, name.clone(), Ok(state.clone())));
+        assert!(commands.iter().any(|c| matches!(c, Command::Watch { .. })), "{commands:?}");
+        rig.event(Event::WatchEnded(name.clone()));
+        reads += 1;
+        op = loop {
+            let (at, _) = rig.machine.deadline().expect("the next read");
+            rig.now = rig.now.max(at);
+            let commands = rig.event(Event::Wake);
+            if commands.iter().any(|c| matches!(c, Command::Read { .. })) {
+                break reading(&commands, "settlement");
+            }
+        };
+    }
+    assert!(reads <= 10, "{reads} reads in three seconds");
+    rig.event(Event::Read(op, name.clone(), Ok(state.clone())));
+    let op = reading(&rig.event(Event::Woken(name.clone())), "settlement");
+    rig.event(Event::Read(op, name.clone(), Ok(state)));
+    let ended_at = rig.now;
+    rig.event(Event::WatchEnded(name));
+    let (at, _) = rig.machine.deadline().expect("the next read");
+    assert!(at.since(ended_at) <= FIRST_RETRY, "after one that worked it starts over");
 }
 
 #[test]

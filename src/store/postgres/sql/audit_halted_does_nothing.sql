@@ -1,4 +1,4 @@
--- Audit: runs that were opened and batches that settled while their election was halted.
+-- Audit: runs that were opened, batches that settled and calls that were first sent while their election was halted.
 -- By the store's clock and the operators' acts. What is recorded of calls that had left before is allowed: such a batch settles called units only. $1 examples
 with acts as (
     select a.election, a.action, a.at,
@@ -26,6 +26,11 @@ with acts as (
                          where u.batch_id = b.id
                            and u.state = 'settled'
                            and not exists (select from bursar.instruction i where i.unit_id = u.id and i.kind = 'call')))
+    union all
+    select format('instruction %s of %s was first sent at %s, halted since %s', i.idempotency_key, i.election, i.first_sent_at,
+                  h.since)
+      from halted h
+      join bursar.instruction i on i.election = h.election and i.first_sent_at > h.since and i.first_sent_at < h.until
 )
 select (select count(*) from bad) as violations,
        (select array_agg(b.what) from (select bad.what from bad order by bad.what limit $1) b) as examples,

@@ -12,8 +12,6 @@ select u.id, u.key, u.attempts, u.generation
  where u.run_id = $1
    and u.election = $2
    and u.state = 'pending'
-   -- Always true; said so that the two small indexes of pending units fit.
-   and (u.attempts = 0 or u.attempts > 0)
    and (u.next_attempt_at is null or u.next_attempt_at <= clock_timestamp())
    and (i.id is null
         or (i.state in ('pending', 'unknown') and (i.next_attempt_at is null or i.next_attempt_at <= clock_timestamp())))

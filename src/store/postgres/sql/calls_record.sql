@@ -59,6 +59,7 @@ with given as materialized (
            next_attempt_at = case when t.fate <> 'done' then clock_timestamp() + t.again_ms * interval '1 millisecond' end,
            batch_id = case when t.fate = 'done' or t.again_ms is null then (select b.id from batch b) end,
            term = case when t.fate = 'done' or t.again_ms is null then $3 end,
+           xact = case when t.fate = 'done' or t.again_ms is null then pg_current_xact_id() end,
            ended_at = case when t.fate = 'done' or t.again_ms is null then clock_timestamp() end
       from told t
      where u.id = t.unit_id

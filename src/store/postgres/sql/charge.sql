@@ -27,6 +27,7 @@ with held as materialized (
            next_attempt_at = clock_timestamp() + h.again_ms * interval '1 millisecond',
            ended_at = case when h.again_ms is null then clock_timestamp() end,
            term = case when h.again_ms is null then $3 end,
+           xact = case when h.again_ms is null then pg_current_xact_id() end,
            batch_id = case when h.again_ms is null then (select b.id from batch b) end
       from held h
      where u.id = h.id

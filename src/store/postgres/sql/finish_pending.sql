@@ -15,6 +15,4 @@ select count(*) as units,
        offset 0) i on true
  where u.run_id = $1
    and u.election = $2
-   and u.state = 'pending'
-   -- Always true; said so that the two small indexes of pending units fit.
-   and (u.attempts = 0 or u.attempts > 0);
+   and u.state = 'pending';

@@ -12,7 +12,8 @@ with lost as (
  returning i.unit_id, i.state, i.last_error
 ), aside as (
     update bursar.unit u
-       set state = 'set_aside', last_error = lost.last_error, ended_at = clock_timestamp(), term = $2
+       set state = 'set_aside', last_error = lost.last_error, ended_at = clock_timestamp(), term = $2,
+           xact = pg_current_xact_id()
       from lost
      where u.id = lost.unit_id and lost.state = 'held' and u.state = 'pending'
  returning u.id

@@ -23,6 +23,7 @@ with batch as (
            net = g.net,
            batch_id = (select b.id from batch b),
            term = $3,
+           xact = pg_current_xact_id(),
            next_attempt_at = null,
            ended_at = clock_timestamp()
       from unnest($5::bigint[], $6::integer[], $7::text[], $8::bigint[]) as g (id, attempts, state, net)

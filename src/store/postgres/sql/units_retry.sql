@@ -15,7 +15,8 @@ with chosen as (
        for update
 ), retried as (
     update bursar.unit u
-       set state = 'pending', attempts = 0, next_attempt_at = null, ended_at = null, term = null, batch_id = null,
+       set state = 'pending', attempts = 0, next_attempt_at = null, ended_at = null, term = null, xact = null,
+           batch_id = null,
            generation = u.generation + case when c.without_effect then 1 else 0 end
       from chosen c
      where u.id = c.id and not c.in_doubt

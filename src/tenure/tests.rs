@@ -1,0 +1,282 @@
+//! A tenure's scope on a store that answers as it was told, behind a gate that the test holds.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::DateTime;
+use tokio::sync::{Semaphore, watch};
+use uuid::Uuid;
+
+use super::scope::{Scope, Stop, Tenure};
+use super::{
+    Begin, Gate, GateClosed, NoMemory, NoObserver, Reports, ScheduleInForce, TenureDeps, TenureSettings, bringup,
+    outside,
+};
+use crate::domain::{Claim, ElectionName, TenureId, Term};
+use crate::settlement::{Leave, NotSent};
+use crate::store::postgres::{PgSettings, PgStore};
+use crate::store::{
+    Call, CallFate, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, Halt,
+    JobChange, JobChangeOutcome, JobRow, JobsView, Leader, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource,
+    Pulse, Recovery, RequestState, SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome,
+    TicksRecord, UnitPick,
+};
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// Answers what was laid out, in order; a heartbeat that nothing was laid out for is let in.
+struct Stub {
+    claim: Claim,
+    pulses: Mutex<VecDeque<Fenced<Pulse>>>,
+    records: Mutex<VecDeque<Fenced<u64>>>,
+    jobs: Mutex<Vec<JobRow>>,
+}
+
+/// Its row cannot be changed.
+const BAD: &str = "bad";
+
+#[async_trait]
+impl TenureStore for Stub {
+    fn claim(&self) -> &Claim {
+        &self.claim
+    }
+    async fn recover(&self) -> Fenced<Recovery> {
+        unreachable!("not asked for here")
+    }
+    async fn pulse(&self) -> Fenced<Pulse> {
+        let now = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
+        let laid_out = self.pulses.lock().expect("no panic holds it").pop_front();
+        laid_out.unwrap_or(Ok(Entered::Mine(Pulse { now, requests: 0, open_runs: 0 })))
+    }
+    async fn jobs(&self) -> Fenced<JobsView> {
+        let now = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
+        Ok(Entered::Mine(JobsView { now, jobs: self.jobs.lock().expect("no panic holds it").clone() }))
+    }
+    async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
+        if change.name.as_str() == BAD {
+            return Err(StoreError::Broken { operation: "change_job", detail: "set to fail".to_owned() });
+        }
+        let definition = change.definition.expect("only additions here");
+        let fingerprint = definition.fingerprint();
+        let row = JobRow { id: 1, definition, fingerprint, evaluated_until: change.evaluated_until, paused: None };
+        self.jobs.lock().expect("no panic holds it").push(row.clone());
+        Ok(Entered::Mine(JobChangeOutcome::Changed(Some(Box::new(row)))))
+    }
+    async fn record_ticks(&self, _: TicksRecord) -> Fenced<TicksOutcome> {
+        unreachable!("not asked for here")
+    }
+    async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {
+        unreachable!("not asked for here")
+    }
+    async fn begin_work(&self, _: i64) -> Fenced<()> {
+        unreachable!("not asked for here")
+    }
+    async fn plan_page(&self, _: &OpenRun, _: &PlanSource, _: Option<&str>, _: u32) -> Fenced<PlanOutcome> {
+        unreachable!("not asked for here")
+    }
+    async fn settle(&self, _: &OpenRun, _: UnitPick, _: &Effect) -> Fenced<SettleOutcome> {
+        unreachable!("not asked for here")
+    }
+    async fn charge(&self, _: i64, _: &[Charge]) -> Fenced<u64> {
+        unreachable!("not asked for here")
+    }
+    async fn take_calls(&self, _: &OpenRun, _: u32) -> Fenced<Vec<Call>> {
+        unreachable!("not asked for here")
+    }
+    async fn record_calls(&self, _: i64, _: &[CallRecord]) -> Fenced<u64> {
+        self.records.lock().expect("no panic holds it").pop_front().expect("laid out")
+    }
+    async fn finish_run(&self, _: i64) -> Fenced<FinishOutcome> {
+        unreachable!("not asked for here")
+    }
+    async fn requests(&self) -> Fenced<Vec<PendingRequest>> {
+        unreachable!("not asked for here")
+    }
+    async fn execute(&self, _: Uuid, _: Execution) -> Fenced<RequestState> {
+        unreachable!("not asked for here")
+    }
+    async fn lineage(&self) -> Fenced<Lineage> {
+        unreachable!("not asked for here")
+    }
+    async fn release(&self) -> Fenced<()> {
+        Ok(Entered::Mine(()))
+    }
+    async fn end(&self, _: Duration) -> SessionsEnded {
+        SessionsEnded { terminated: 0, confirmed: true }
+    }
+}
+
+/// What leadership heard that ends a tenure.
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Heard {
+    fn all(&self) -> Vec<String> {
+        self.0.lock().expect("no panic holds it").clone()
+    }
+    fn hear(&self, what: &str) {
+        self.0.lock().expect("no panic holds it").push(what.to_owned());
+    }
+}
+
+impl Reports for Heard {
+    fn fence_term(&self, _: &ElectionName, _: Result<Term, String>) {}
+    fn accepted(&self, _: &Claim) {}
+    fn first_work(&self, _: &Claim) {}
+    fn promotion_failed(&self, _: &Claim, why: &str) {
+        self.hear(why);
+    }
+    fn fenced(&self, _: &Claim, _: Option<FenceHolder>) {
+        self.hear("fenced");
+    }
+    fn fault(&self, _: &Claim, why: &str) {
+        self.hear(why);
+    }
+    fn ended(&self, _: &Claim) {}
+    fn beat(&self) {}
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Open,
+    Held,
+    Closed,
+}
+
+/// A gate, and how many wait at it.
+struct Switch(watch::Receiver<Door>, watch::Sender<u32>);
+
+#[async_trait]
+impl Gate for Switch {
+    async fn pass(&self) -> Result<(), GateClosed> {
+        self.1.send_modify(|waiting| *waiting += 1);
+        let mut door = self.0.clone();
+        let found = door.wait_for(|door| *door != Door::Held).await.map(|door| *door);
+        self.1.send_modify(|waiting| *waiting -= 1);
+        match found {
+            Ok(Door::Open) => Ok(()),
+            Ok(Door::Held | Door::Closed) | Err(_) => Err(GateClosed),
+        }
+    }
+}
+
+/// A scope, and the strings that it hangs on.
+struct Rig {
+    scope: Arc<Scope>,
+    store: Arc<Stub>,
+    heard: Arc<Heard>,
+    door: watch::Sender<Door>,
+    waiting: watch::Receiver<u32>,
+}
+
+fn rig() -> Rig {
+    let claim = Claim {
+        election: ElectionName::new("here").expect("valid"),
+        term: Term::new(3).expect("valid"),
+        tenure_id: TenureId(Uuid::from_u128(3)),
+    };
+    // Never connected to: nothing here goes past the tenure's own store.
+    let url = "postgres://nobody@127.0.0.1:1/nothing".to_owned();
+    let store = PgStore::new(&PgSettings { url, ..PgSettings::default() }).expect("the settings are right");
+    let heard = Arc::new(Heard::default());
+    let deps = TenureDeps {
+        store: Arc::new(store),
+        reports: Arc::clone(&heard) as Arc<dyn Reports>,
+        observer: Arc::new(NoObserver),
+        schedule: watch::channel(Arc::new(ScheduleInForce::default())).1,
+        permits: Arc::new(Semaphore::new(1)),
+        settings: TenureSettings {
+            leader: Leader { replica: "a".to_owned(), host: "a".to_owned(), version: "0".to_owned() },
+            limits: TenureLimits {
+                connections: 2,
+                statement_timeout: SOON,
+                lock_timeout: SOON,
+                idle_in_transaction_timeout: SOON,
+                acquire_timeout: SOON,
+            },
+            advance_within: SOON,
+            teardown_budget: SOON,
+            lease_ttl: SOON,
+        },
+    };
+    let (door, at_door) = watch::channel(Door::Open);
+    let (waits, waiting) = watch::channel(0);
+    let begin = Begin { claim: claim.clone(), gate: Arc::new(Switch(at_door, waits)), memory: Arc::new(NoMemory) };
+    let scope = Arc::new(Scope::new(begin, Arc::new(deps)));
+    let store = Arc::new(Stub { claim, pulses: Mutex::default(), records: Mutex::default(), jobs: Mutex::default() });
+    assert!(scope.store.set(Arc::clone(&store) as Arc<dyn TenureStore>).is_ok());
+    Rig { scope, store, heard, door, waiting }
+}
+
+impl Rig {
+    fn next_pulse(&self, answer: Fenced<Pulse>) {
+        self.store.pulses.lock().expect("no panic holds it").push_back(answer);
+    }
+}
+
+fn halted() -> Fenced<Pulse> {
+    let since = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
+    Ok(Entered::Halted(Halt { reason: "month end".to_owned(), since, by: "ann".to_owned() }))
+}
+
+#[tokio::test]
+async fn a_gate_that_is_found_closed_is_reported_so_that_the_end_is_ordered() {
+    let rig = rig();
+    rig.door.send_replace(Door::Closed);
+    assert_eq!(rig.scope.pass_gate().await, Err(Stop::Ending));
+    assert!(rig.scope.stopping.is_cancelled());
+    assert_eq!(rig.heard.all(), ["the gate was found closed"]);
+    assert_eq!(rig.scope.pass_gate().await, Err(Stop::Ending));
+    assert_eq!(rig.heard.all().len(), 1, "once");
+}
+
+#[tokio::test]
+async fn a_halt_that_came_while_a_call_waited_at_the_gate_is_read_before_its_first_byte() {
+    let mut rig = rig();
+    assert_eq!(rig.scope.leave().await, Ok(()), "before the halt it may leave");
+    rig.door.send_replace(Door::Held);
+    let scope = Arc::clone(&rig.scope);
+    let leaving = rig.scope.tracker.spawn(async move { scope.leave().await });
+    tokio::time::timeout(SOON, rig.waiting.wait_for(|waiting| *waiting == 1)).await.expect("in time").expect("there");
+    rig.next_pulse(halted());
+    rig.door.send_replace(Door::Open);
+    assert_eq!(leaving.await.expect("it ends"), Err(NotSent));
+    assert!(*rig.scope.halted.borrow());
+    assert_eq!(rig.heard.all(), [""; 0], "a halt ends nothing");
+}
+
+#[tokio::test]
+async fn a_call_leaves_only_on_an_answer_of_the_store() {
+    let rig = rig();
+    rig.next_pulse(Err(StoreError::TimedOut { operation: "pulse", within: SOON }));
+    assert_eq!(rig.scope.leave().await, Err(NotSent));
+    rig.next_pulse(Ok(Entered::Fenced(None)));
+    assert_eq!(rig.scope.leave().await, Err(NotSent));
+    assert_eq!(rig.heard.all(), ["fenced"]);
+}
+
+#[tokio::test]
+async fn outcomes_that_cannot_be_recorded_end_the_tenure_for_only_a_promotion_can_take_them_up() {
+    let rig = rig();
+    let tenure = Tenure::new(Arc::clone(&rig.scope), Arc::clone(&rig.store) as Arc<dyn TenureStore>);
+    let broken = StoreError::Broken { operation: "record_calls", detail: "53100".to_owned() };
+    rig.store.records.lock().expect("no panic holds it").push_back(Err(broken));
+    let run = super::work::tests::open(1, crate::domain::run::RunKind::Tick, false);
+    let done = CallRecord { instruction: 1, attempt: 1, fate: CallFate::Done };
+    assert_eq!(outside::record(&tenure, &run, vec![done]).await, Err(Stop::Ending));
+    assert_eq!(rig.heard.all().len(), 1, "{:?}", rig.heard.all());
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_brought_up_keeps_no_other_from_it_and_is_tried_again() {
+    let rig = rig();
+    let tenure = Tenure::new(Arc::clone(&rig.scope), Arc::clone(&rig.store) as Arc<dyn TenureStore>);
+    let jobs = [BAD, "good"].map(|name| bringup::tests::definition(name, "here", "0 1 * * *")).to_vec();
+    let schedule = ScheduleInForce { jobs, fingerprint: String::new() };
+    assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(false), "something is left");
+    assert_eq!(rig.store.jobs.lock().expect("no panic holds it").len(), 1);
+    let schedule = ScheduleInForce { jobs: schedule.jobs[1..].to_vec(), ..schedule };
+    assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(true));
+}
