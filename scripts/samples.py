@@ -24,7 +24,7 @@ import expected_nets  # noqa: E402, the module beside this one
 
 HEADER = ["id", "merchant", "currency", "kind", "amount", "fee", "occurred_at", "available_at", "reference"]
 SAMPLES = pathlib.Path(__file__).resolve().parent.parent / "config" / "samples"
-FIRST_DAY = datetime.datetime(2027, 1, 1, tzinfo=datetime.timezone.utc)
+FIRST_DAY = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 
 # Code, digits after the point, weight, a usual amount in minor units.
 CURRENCIES = [

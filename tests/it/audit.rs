@@ -45,8 +45,17 @@ async fn whole() -> Database {
         .await
 }
 
+#[expect(clippy::print_stderr, reason = "a test says what it waited for")]
 async fn audit(database: &Database) -> AuditReport {
-    store_on(database).audit().await.expect("the store answers")
+    let store = store_on(database);
+    for _ in 0..5 {
+        match store.audit().await {
+            // A new session may take longer than its bound on a machine that is busy with the other tests.
+            Err(error) if error.is_passing() => eprintln!("{error}"),
+            other => return other.expect("the store answers"),
+        }
+    }
+    panic!("the store does not answer")
 }
 
 fn found<'a>(report: &'a AuditReport, name: &str) -> &'a AuditCheck {
@@ -70,6 +79,7 @@ const BREAKS: &[(&str, &str)] = &[
     ),
     ("no_stale_write", "update bursar.instruction set xact = pg_current_xact_id() where term = 1"),
     ("no_stale_write", "update bursar.journal set xact = pg_current_xact_id() where term = 1"),
+    ("no_stale_write", "update bursar.unit set xact = pg_current_xact_id() where term = 1"),
     ("no_stale_write", "update bursar.run set xact = pg_current_xact_id() where opened_term = 1"),
     ("settled_has_its_effect", "delete from bursar.instruction where merchant = 'rich'"),
     ("settled_has_its_effect", "update bursar.instruction set amount = amount + 1 where merchant = 'rich'"),
@@ -139,11 +149,9 @@ const BREAKS: &[(&str, &str)] = &[
     ),
     ("run_is_not_early", "update bursar.run set state = 'complete' where state = 'open'"),
     ("journals_balance", "update bursar.posting set currency = 'USD' where debit_owner = 'rich'"),
-    (
-        "journals_balance",
-        "alter table bursar.posting drop constraint posting_amount_is_positive;
-         update bursar.posting set amount = -amount where debit_owner = 'rich'",
-    ),
+    ("journals_balance", "update bursar.posting set amount = amount + 1 where debit_owner = 'rich'"),
+    ("journals_balance", "delete from bursar.posting where debit_owner = 'rich' or credit_owner = 'rich'"),
+    ("journals_balance", "update bursar.posting set debit_owner = 'poor' where debit_owner = 'rich'"),
     ("payable_is_zero", "delete from bursar.posting where debit_owner = 'rich'"),
     ("payable_is_zero", "update bursar.posting set amount = amount - 1 where credit_owner = 'rich'"),
     ("carry_equals_open_carries", "update bursar.entry set amount = amount - 1 where kind = 'carry' and unit_id is null"),
@@ -214,6 +222,13 @@ async fn what_is_written_while_halted_is_reported_and_what_is_written_before_and
     desk.store.resume(&Scope::All, "drill over", &actor()).await.expect("it is resumed");
     let check = found(&audit(&desk.database).await, "halted_does_nothing").clone();
     assert_eq!(check.violations, 2, "setting aside is recording: {check:?}");
+    let since = "(select max(at) from bursar.operator_act where action = 'halt')";
+    let sent = format!(
+        "update bursar.instruction set first_sent_at = {since} + interval '1 microsecond' where merchant = 'rich'"
+    );
+    desk.database.execute(&sent).await;
+    let check = found(&audit(&desk.database).await, "halted_does_nothing").clone();
+    assert_eq!(check.violations, 3, "a call that left while halted: {check:?}");
 }
 
 #[tokio::test]

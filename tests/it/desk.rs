@@ -21,8 +21,8 @@ use bursar::domain::{Claim, ElectionName, JobName, TenureId, Term};
 use bursar::store::postgres::{PgSettings, PgStore};
 use bursar::store::{
     Actor, AdvanceOutcome, BatchCounts, Charge, Effect, Entered, FinishOutcome, ImportOutcome, ImportRecord, Leader,
-    NewImport, OpenRun, PlanOutcome, PlanSource, SettleOutcome, Store, StoreError, TenureLimits, TenureStore,
-    UnitFilter, UnitPick, UnitView,
+    OpenRun, PlanOutcome, PlanSource, SettleOutcome, Store, StoreError, TenureLimits, TenureStore, UnitFilter,
+    UnitPick, UnitView,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 

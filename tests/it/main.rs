@@ -5,22 +5,26 @@
 //! Tests whose verdict is a time bound live in `timed` modules and are run alone, one at a time, by `scripts/test`.
 
 mod architecture;
+mod audit;
+mod calls;
 mod cli;
 mod config;
 mod contract;
 mod desk;
 mod election;
 mod fence;
+mod forgetting;
 mod http;
+mod imports;
 mod ingest;
 mod leadership;
-mod audit;
-mod calls;
-mod imports;
 mod ledger;
-mod rows;
+mod operation;
 mod pauses;
+mod recovery;
+mod rows;
 mod samples;
+mod settling;
 mod smoke;
 mod support;
 mod tenure;

@@ -1,5 +1,7 @@
 //! What a leader keeps in the store beside settling: jobs, ticks, runs, requests, and what it finds of the terms before.
 
+mod faults;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -124,6 +126,23 @@ async fn a_job_of_another_election_stays_there() {
     assert_eq!(mine(tenure.change_job(change(&row)).await), other);
     assert_eq!(mine(tenure.change_job(JobChange { expected: None, ..change(&row) }).await), other);
     assert!(mine(tenure.jobs().await).jobs.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_counts_while_the_stores_clock_is_behind_what_was_evaluated() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let tenure = tenure(&store, &claim(1)).await;
+    job(tenure.as_ref(), "probe").await;
+    database.execute("update bursar.job set evaluated_until = evaluated_until + interval '1 hour'").await;
+    let row = mine(tenure.jobs().await).jobs.remove(0);
+    let mut edit = change(&row);
+    edit.definition.as_mut().expect("a definition").batch.size = 7;
+    let JobChangeOutcome::Changed(Some(changed)) = mine(tenure.change_job(edit).await) else { panic!("it is lost") };
+    assert_eq!((changed.definition.batch.size, changed.evaluated_until), (7, row.evaluated_until));
+    let mut ahead = change(&changed);
+    ahead.evaluated_until += TimeDelta::minutes(1);
+    assert_eq!(mine(tenure.change_job(ahead).await), JobChangeOutcome::Moved, "no further into the future");
 }
 
 /// A new leader on a term, and what it found.

@@ -13,7 +13,7 @@ const READY: Duration = Duration::from_secs(30);
 /// A take-over on a busy machine: the key is deleted, no lease has to lapse.
 const TAKEOVER: Duration = Duration::from_secs(30);
 /// A run of some seconds, on a busy machine.
-const SETTLED: Duration = Duration::from_secs(60);
+const SETTLED: Duration = Duration::from_mins(1);
 /// Tenures of each process before anything is counted: pools, threads and caches are what they will be.
 const WARM: usize = 10;
 /// Tenures of each process that must leave nothing behind.
@@ -132,7 +132,8 @@ async fn fifty_changes_of_leadership_leave_nothing_behind_and_every_tick_has_one
         )
         .await[0];
     assert_eq!((runs, ticks), (seconds, seconds), "every tick has one run");
-    let other = "select state, coalesce(why, ''), deaths from bursar.run where state not in ('planning', 'open', 'complete')";
+    let other =
+        "select state, coalesce(why, ''), deaths from bursar.run where state not in ('planning', 'open', 'complete')";
     let other: Vec<(String, String, i32)> = cluster.database().rows(other).await;
     assert_eq!(other, [], "each was settled or is being settled");
     // Sessions of tenures that have ended: what is there belongs to control pools, the leader and this question's like.

@@ -222,7 +222,13 @@ async fn a_stale_tenure_is_refused_and_its_refusal_is_on_record() {
     accepted(&store, &new).await;
     let found = FenceHolder { term: new.term, tenure_id: new.tenure_id };
     assert_eq!(stale.pulse().await, Ok(Entered::Fenced(Some(found))));
+    let lost = store.advance(&claim(2), &leader(), BOUND).await.expect("an answer");
+    assert_eq!(lost, AdvanceOutcome::Lost(found));
+    // Written down aside; whoever ends waits for it.
+    stale.end(BOUND).await;
+    store.close().await;
     let rejects: Vec<(i64, i64, String, String)> =
-        database.rows("select term, found_term, operation, replica from bursar.fence_reject").await;
-    assert_eq!(rejects, [(1, 2, "pulse".to_owned(), "replica-a".to_owned())]);
+        database.rows("select term, found_term, operation, replica from bursar.fence_reject order by term").await;
+    let by = "replica-a".to_owned();
+    assert_eq!(rejects, [(1, 2, "pulse".to_owned(), by.clone()), (2, 2, "advance".to_owned(), by)]);
 }

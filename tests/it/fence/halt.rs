@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bursar::clock;
-use bursar::store::{AdvanceOutcome, Entered, Scope, Store, UnitPick};
+use bursar::store::{Actor, AdvanceOutcome, Entered, Scope, Store, UnitPick};
 
 use super::ground::{
-    BOUND, accepted, actor, claim, election, entered, leader, mark, migrated, mine, open, planned, tenure,
+    BOUND, accepted, actor, claim, election, entered, leader, lineage, mark, migrated, mine, open, planned, tenure,
 };
 
 fn one() -> Scope {
@@ -78,4 +78,33 @@ async fn a_halt_waits_for_sixteen_transactions_under_way_and_ends_none() {
     while let Some(ended) = holders.join_next().await {
         ended.expect("joined").expect("no transaction is ended for a halt");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_says_what_it_accepted_and_a_halt_by_bursar_is_added_to_an_operators() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    accepted(&store, &claim(1)).await;
+    assert_eq!(store.resumed_baseline(&election()).await, Ok(None));
+    store.halt(&one(), "drill", &actor()).await.expect("halted");
+    let itself = Actor { user: "bursar".to_owned(), host: "host-a".to_owned() };
+    for why in ["the database forgot: its log stands at 1", "the database forgot: its log stands at 2"] {
+        store.halt(&one(), why, &itself).await.expect("halted");
+    }
+    let halt = store.fence(&election()).await.expect("an answer").expect("a fence").halt.expect("halted");
+    assert_eq!(halt.reason, "drill; bursar: the database forgot: its log stands at 1");
+    assert_eq!(halt.by, "ann@desk");
+    let before = lineage(&store).await;
+    store.resume(&one(), "looked at", &actor()).await.expect("resumed");
+    let (baseline, at) = store.resumed_baseline(&election()).await.expect("an answer").expect("recorded");
+    let after = lineage(&store).await;
+    assert!(before.position <= baseline.position && baseline.position <= after.position, "{baseline:?}");
+    assert_eq!((&baseline.system_identifier, baseline.timeline), (&after.system_identifier, after.timeline));
+    assert!(at <= store.now().await.expect("an answer"));
+    store.resume(&one(), "again", &actor()).await.expect("resumed already");
+    assert_eq!(
+        store.resumed_baseline(&election()).await,
+        Ok(Some((baseline, at))),
+        "a resume of nothing accepts nothing"
+    );
 }

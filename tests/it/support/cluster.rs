@@ -62,6 +62,13 @@ impl<'a> Setup<'a> {
         self.key("coordinator", "lease_ttl", &quoted(&format!("{seconds}s")))
     }
 
+    /// A leader that stays one also on a machine that is busy for seconds on end: for tests in which only the test itself
+    /// ends leadership.
+    #[must_use]
+    pub fn steady(self) -> Self {
+        self.ttl(20).key("coordinator", "resign_without_store", &quoted("60s"))
+    }
+
     /// Any key of the configuration; the value as TOML writes it.
     #[must_use]
     pub fn key(mut self, section: &str, key: &str, value: &str) -> Self {

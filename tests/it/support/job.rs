@@ -71,10 +71,11 @@ impl Job {
         let retry = retry.as_ref().map_or_else(String::new, |(attempts, backoff)| {
             format!("[job.retry]\nmax_attempts = {attempts}\nbackoff = \"{backoff}\"\n")
         });
-        let probe: String = probe.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        let probe: Vec<String> = probe.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        let probe = probe.join("\n");
         format!(
             "[[job]]\nname = \"{name}\"\ncron = \"{cron}\"\nhandler = \"probe\"\n\
-             [job.batch]\nsize = {size}\nconcurrency = {concurrency}\n{retry}[job.probe]\n{probe}\n"
+             [job.batch]\nsize = {size}\nconcurrency = {concurrency}\n{retry}[job.probe]\n{probe}\n\n"
         )
     }
 }

@@ -22,8 +22,8 @@ use super::wait::eventually_blocking;
 const TAIL: usize = 60;
 /// How long a process that was sent SIGKILL may take to be gone. It is at once, unless the machine is thrashing.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
-/// How long a command that is run to its end may take.
-const FINISHED_WITHIN: Duration = Duration::from_mins(1);
+/// How long a command that is run to its end may take. Some wait for a minute themselves.
+const FINISHED_WITHIN: Duration = Duration::from_mins(2);
 
 /// `$0` is the parent's process id: a shell whose parent is another was orphaned before its death signal was set. The
 /// variables of the environment are set for the program alone, so that what is preloaded into it is not into the wrappers.
@@ -166,7 +166,7 @@ impl Launch {
         Process { name: self.name, pid, child: Mutex::new(child), log, last_signal: self.last_signal }
     }
 
-    /// Runs it to its end, at most a minute, and gives status and output.
+    /// Runs it to its end, at most two minutes, and gives status and output.
     ///
     /// # Panics
     /// When it cannot be started or does not end.

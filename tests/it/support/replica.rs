@@ -195,6 +195,12 @@ impl Replica {
         self.launch(&name).arg("--config").arg(self.config()).args(args).finish()
     }
 
+    /// Begins a command of the product against its configuration; it goes on by itself, its output in its log.
+    pub fn begin(&self, args: &[&str]) -> Process {
+        let name = format!("bursar-{}", args.first().unwrap_or(&"nothing"));
+        self.launch(&name).arg("--config").arg(self.config()).args(args).start()
+    }
+
     fn with<T>(&self, act: impl FnOnce(&Process) -> T) -> T {
         act(locked(&self.process).as_ref().unwrap_or_else(|| panic!("{} was never started", self.id)))
     }

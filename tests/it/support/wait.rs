@@ -4,21 +4,31 @@ use std::time::Duration;
 
 use bursar::clock::boottime;
 
-/// How often a condition is looked at. Short beside every bound that tests measure, long beside a scrape of loopback.
+/// How often a condition is looked at, at first. Short beside every bound that tests measure, long beside a scrape of
+/// loopback.
 pub const POLL: Duration = Duration::from_millis(10);
+/// How often it is looked at once it has been waited for a second: many tests wait beside each other, and a look may cost a
+/// session of the database.
+const SLOW_POLL: Duration = Duration::from_millis(50);
+
+/// The pause before the next look.
+fn pause(waited: Duration) -> Duration {
+    if waited < Duration::from_secs(1) { POLL } else { SLOW_POLL }
+}
 
 /// Looks at `probe` until it answers `Some`, and gives that.
 ///
 /// # Panics
 /// When `within` has passed, with `what`.
 pub async fn eventually<T>(within: Duration, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    let until = boottime() + within;
+    let since = boottime();
     loop {
         if let Some(found) = probe().await {
             return found;
         }
-        assert!(boottime() < until, "waited {within:?} in vain: {what}");
-        tokio::time::sleep(POLL).await;
+        let waited = boottime().since(since);
+        assert!(waited < within, "waited {within:?} in vain: {what}");
+        tokio::time::sleep(pause(waited)).await;
     }
 }
 
@@ -27,13 +37,14 @@ pub async fn eventually<T>(within: Duration, what: &str, mut probe: impl AsyncFn
 /// # Panics
 /// When `within` has passed, with `what`.
 pub fn eventually_blocking<T>(within: Duration, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    let until = boottime() + within;
+    let since = boottime();
     loop {
         if let Some(found) = probe() {
             return found;
         }
-        assert!(boottime() < until, "waited {within:?} in vain: {what}");
-        std::thread::sleep(POLL);
+        let waited = boottime().since(since);
+        assert!(waited < within, "waited {within:?} in vain: {what}");
+        std::thread::sleep(pause(waited));
     }
 }
 
@@ -42,12 +53,12 @@ pub fn eventually_blocking<T>(within: Duration, what: &str, mut probe: impl FnMu
 /// # Panics
 /// As soon as `probe` answers a reason why not.
 pub async fn holds_for(time: Duration, what: &str, mut probe: impl AsyncFnMut() -> Result<(), String>) {
-    let until = boottime() + time;
-    while boottime() < until {
+    let since = boottime();
+    while boottime().since(since) < time {
         if let Err(why) = probe().await {
             panic!("{what} did not hold: {why}");
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(SLOW_POLL).await;
     }
 }
 

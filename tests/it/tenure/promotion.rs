@@ -67,7 +67,8 @@ async fn a_store_that_forgot_is_halted_and_only_a_resume_makes_it_the_baseline()
     let ground = Ground::with(vec![job(NEVER, ProbeDefinition::default())]).await;
     let lineage = ground.store.health().await.expect("healthy").lineage;
     let later = Lineage { position: lineage.position + (1 << 40), ..lineage };
-    let remembered = AcceptedRecord { term: term(9), tenure_id: TenureId(bursar::clock::random_id()), lineage: later };
+    let remembered =
+        AcceptedRecord { term: term(9), tenure_id: TenureId(bursar::clock::random_id()), lineage: later, at: None };
     ground.memory.set(remembered.clone());
     let claim = ground.begin(10);
     ground.hear(&Said::Accepted(term(10))).await;
@@ -81,6 +82,24 @@ async fn a_store_that_forgot_is_halted_and_only_a_resume_makes_it_the_baseline()
     ground.store.resume(&Scope::One(election()), "checked", &actor()).await.expect("an answer");
     ground.hear(&Said::FirstWork(term(10))).await;
     eventually(SOON, "what is there is the new baseline", async || {
+        ground.memory.remembered().filter(|record| record.tenure_id == claim.tenure_id)
+    })
+    .await;
+    ground.end(&claim, Ending::Abrupt).await;
+    ground.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_that_met_no_leader_is_the_baseline_of_the_next_promotion() {
+    let ground = Ground::with(vec![job(NEVER, ProbeDefinition::default())]).await;
+    let health = ground.store.health().await.expect("healthy");
+    let lineage = Lineage { position: health.lineage.position + (1 << 40), ..health.lineage };
+    let tenure_id = TenureId(bursar::clock::random_id());
+    ground.memory.set(AcceptedRecord { term: term(9), tenure_id, lineage, at: Some(health.now) });
+    ground.store.halt(&Scope::One(election()), "the store was restored", &actor()).await.expect("an answer");
+    ground.store.resume(&Scope::One(election()), "checked", &actor()).await.expect("an answer");
+    let claim = ground.lead(10).await;
+    eventually(SOON, "what is there is remembered", async || {
         ground.memory.remembered().filter(|record| record.tenure_id == claim.tenure_id)
     })
     .await;
