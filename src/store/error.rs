@@ -69,7 +69,7 @@ pub enum StoreError {
         expected: i64,
     },
     /// The store forgot what it had acknowledged: another system, another timeline, or an earlier position.
-    #[error("the database is not the one it was: {detail}")]
+    #[error("the database forgot, it is not the one it was: {detail}")]
     Forgot {
         /// What differs.
         detail: String,

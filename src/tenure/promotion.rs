@@ -2,7 +2,7 @@
 //!
 //! 1. Compare what the coordinator remembers of the store with what is there. Found to have forgotten: halt the election
 //!    with that reason, and go on halted.
-//! 2. Advance the fence. From here on no lower term commits anything.
+//! 2. Advance the fence. From here on no lower term commits anything. The tenure's first session is opened meanwhile.
 //! 3. First work: the store's time, read in a transaction of kind *begin* (refused where halted).
 //! 4. Remember what the store accepted; not while it is halted, for what is remembered must outlive a store that forgot.
 //! 5. Recover: what a lower term left `sending` is unknown now; deaths of leaders are counted.
@@ -110,9 +110,10 @@ async fn take_over(scope: &Arc<Scope>) -> Result<Tenure, PromotionError> {
     crate::point!("tenure.promotion.before_compare", failed => failed.into());
     let baseline = compare(scope).await?;
     crate::point!("tenure.promotion.before_advance", failed => failed.into());
-    advance(scope).await?;
+    // A session is open before the term counts, so that the first work waits for no handshake. It enters nothing before the
+    // advance is through; if that fails, it ends with the scope.
+    let ((), tenure) = tokio::try_join!(advance(scope), open(scope, baseline.clone()))?;
     crate::point!("tenure.promotion.after_advance", failed => failed.into());
-    let tenure = open(scope, baseline.clone()).await?;
     let worked = first_work(&tenure).await?;
     crate::point!("tenure.promotion.before_accepted", failed => failed.into());
     if worked {
@@ -127,14 +128,18 @@ async fn take_over(scope: &Arc<Scope>) -> Result<Tenure, PromotionError> {
 async fn compare(scope: &Scope) -> Result<Lineage, PromotionError> {
     const STEP: &str = "compare the store with what is remembered";
     let election = &scope.claim.election;
-    let remembered = retried(scope, || scope.memory.get(election))
-        .await?
-        .map_err(|error| PromotionError::Memory { step: STEP, error })?;
     let store = &scope.deps.store;
     let failed = |error| PromotionError::Store { step: STEP, error };
-    let sent = clock::boottime();
-    let health = retried(scope, || store.health()).await?.map_err(failed)?;
-    scope.clock.learn(sent, clock::boottime(), health.now);
+    let look = async || {
+        let sent = clock::boottime();
+        let health = store.health().await?;
+        scope.clock.learn(sent, clock::boottime(), health.now);
+        Ok::<_, StoreError>(health)
+    };
+    // Two servers: asked at once.
+    let (remembered, health) = tokio::try_join!(retried(scope, || scope.memory.get(election)), retried(scope, look))?;
+    let remembered = remembered.map_err(|error| PromotionError::Memory { step: STEP, error })?;
+    let health = health.map_err(failed)?;
     if let Some(remembered) = remembered {
         let fence = retried(scope, || store.fence(election)).await?.map_err(failed)?;
         if let Err(forgotten) = accepted::compare(&remembered, fence.as_ref(), &health.lineage) {

@@ -216,9 +216,9 @@ impl Rig {
     }
 }
 
-fn halted() -> Fenced<Pulse> {
+fn halted() -> Entered<Pulse> {
     let since = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
-    Ok(Entered::Halted(Halt { reason: "month end".to_owned(), since, by: "ann".to_owned() }))
+    Entered::Halted(Halt { reason: "month end".to_owned(), since, by: "ann".to_owned() })
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn a_halt_that_came_while_a_call_waited_at_the_gate_is_read_before_its_fir
     let scope = Arc::clone(&rig.scope);
     let leaving = rig.scope.tracker.spawn(async move { scope.leave().await });
     tokio::time::timeout(SOON, rig.waiting.wait_for(|waiting| *waiting == 1)).await.expect("in time").expect("there");
-    rig.next_pulse(halted());
+    rig.next_pulse(Ok(halted()));
     rig.door.send_replace(Door::Open);
     assert_eq!(leaving.await.expect("it ends"), Err(NotSent));
     assert!(*rig.scope.halted.borrow());

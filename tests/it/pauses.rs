@@ -84,7 +84,7 @@ async fn a_leader_stopped_before_it_sends_sends_nothing_when_it_goes_on() {
     let cluster = pair(&jobs, "tenure.calls.before_gate=stop@1").await;
     let sampler = cluster.watch();
     let term = cluster.term().await;
-    cluster.command(&["trigger", "outside", "--wait", "60s"]).ok();
+    cluster.trigger("outside");
     cluster.replica(0).wait_hit("tenure.calls.before_gate", SETTLED).await;
     let stopped = boottime();
     assert_eq!(cluster.wait_other_leader(TAKEOVER, &[0]).await, 1);

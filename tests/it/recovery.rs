@@ -6,7 +6,6 @@ mod ticks;
 
 use std::time::Duration;
 
-use crate::support::cluster::ELECTION;
 use crate::support::{Calls, Cluster, Entries, Etcd, Job, LedgerJob, Setup, eventually, schedule};
 
 /// A start on a busy machine.
@@ -165,7 +164,7 @@ async fn of_five_thousand_units_two_are_set_aside_after_exactly_their_attempts_a
         .value("select coalesce(sum(attempts), 0)::bigint from bursar.unit where state = 'settled'")
         .await;
     assert_eq!(others, 0, "who stood in a batch with them was charged nothing");
-    let metrics = cluster.replica(leader).metrics().await.expect("it answers");
+    let metrics = eventually(READY, "a scrape", async || cluster.replica(leader).metrics().await).await;
     assert_eq!(metrics.value("bursar_units_settled_total", &[]), Some(4_998.0));
     let table = cluster.command(&["runs", "show", &run.to_string()]).ok().stdout;
     assert!(table.contains("complete_set_aside") && table.contains("set aside 2"), "{table}");
@@ -209,8 +208,7 @@ async fn an_import_a_run_and_a_takeover_at_once_disturb_no_unit() {
     assert!(wrong.is_empty(), "every entry is paid once: {wrong:?}");
     let paid: i64 = cluster.database().value("select count(distinct merchant) from bursar.instruction").await;
     assert_eq!(paid, 5_000);
-    assert_eq!(cluster.leader().await, Some(1 - old));
-    assert!(cluster.replica(1 - old).leads(ELECTION).await);
+    assert_eq!(cluster.wait_leader(TAKEOVER).await, 1 - old);
     cluster.assert_sound().await;
     sampler.finish();
 }

@@ -63,7 +63,7 @@ async fn a_halt_holds_ticks_requests_batches_and_calls_until_the_resume_and_the_
         if now == (before, called) { Ok(()) } else { Err(format!("{now:?} after {:?}", (before, called))) }
     })
     .await;
-    assert_eq!(cluster.leader().await, Some(leader), "the leader stays");
+    assert_eq!(cluster.wait_leader(READY).await, leader, "the leader stays");
     assert_eq!(cluster.term().await, term);
     cluster.replica(leader).wait_ready(READY).await;
     eventually(READY, "the metric says that it is halted", async || {
@@ -90,7 +90,7 @@ async fn a_halt_holds_ticks_requests_batches_and_calls_until_the_resume_and_the_
     assert_eq!(cluster.database().value::<i64>(&opened).await, 0, "no run was opened in between");
     let by_key = calls.by_key();
     assert!(by_key.len() == 60 && by_key.values().all(|count| *count == 1), "{by_key:?}");
-    assert_eq!((cluster.leader().await, cluster.term().await), (Some(leader), term));
+    assert_eq!((cluster.wait_leader(READY).await, cluster.term().await), (leader, term));
     cluster.assert_sound().await;
     sampler.finish();
 }

@@ -1,6 +1,6 @@
 //! Health and metrics of leaders, followers, and replicas that could not lead.
 
-use super::{READY, SETTLED, TAKEOVER};
+use super::{READY, SETTLED, TAKEOVER, assert_lives};
 use crate::support::cluster::ELECTION;
 use crate::support::{Cluster, EVERY_SECOND, Entries, Job, LedgerJob, Metrics, Replica, Setup, eventually, schedule};
 
@@ -116,18 +116,18 @@ async fn a_follower_is_ready_and_only_who_could_not_lead_is_not() {
     follower.cut_from_database();
     let why = why_not_ready(follower, "store").await;
     assert!(!why.contains("coordinator"), "{why}");
-    assert_eq!(follower.livez().await.map(|(status, _)| status), Some(200), "it lives all the same");
-    assert_eq!(follower.metric("bursar_store_up", &[]).await, Some(0.0));
+    assert_lives(follower).await;
+    assert_eq!(scrape(follower).await.value("bursar_store_up", &[]), Some(0.0));
     follower.heal();
     follower.wait_ready(READY).await;
 
     follower.cut_from_etcd();
     why_not_ready(follower, "coordinator").await;
-    assert_eq!(follower.livez().await.map(|(status, _)| status), Some(200), "it lives all the same");
-    assert_eq!(follower.metric("bursar_coordinator_up", &[]).await, Some(0.0));
+    assert_lives(follower).await;
+    assert_eq!(scrape(follower).await.value("bursar_coordinator_up", &[]), Some(0.0));
     follower.heal();
     follower.wait_ready(READY).await;
-    assert_eq!(cluster.leader().await, Some(leader), "the leader was left alone");
+    assert_eq!(cluster.wait_leader(READY).await, leader, "the leader was left alone");
     assert_ready_means_eligible(&cluster, 1 - leader).await;
     cluster.assert_sound().await;
     sampler.finish();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bursar::clock::boottime;
 
-use super::{READY, SETTLED, TAKEOVER};
+use super::{READY, SETTLED, TAKEOVER, assert_lives};
 use crate::support::cluster::migrated_database;
 use crate::support::{Cluster, EVERY_SECOND, Job, Postgres, Replica, Setup, eventually, schedule};
 
@@ -53,7 +53,7 @@ async fn a_replica_without_its_database_says_so_waits_and_obeys_sigterm() {
         replica.start();
         wait_not_ready(replica, "store").await;
         eventually(READY, "it says why", async || warns(replica, "the store cannot be used yet").then_some(())).await;
-        assert_eq!(replica.livez().await.map(|(status, _)| status), Some(200));
+        assert_lives(replica).await;
         assert_ends_at_once(replica);
         // Again, and this time the database comes.
         replica.start();
@@ -77,7 +77,7 @@ async fn a_replica_without_its_coordinator_says_so_waits_and_obeys_sigterm() {
         replica.start();
         wait_not_ready(replica, "coordinator").await;
         eventually(READY, "it says why", async || warns(replica, "coordinator").then_some(())).await;
-        assert_eq!(replica.livez().await.map(|(status, _)| status), Some(200));
+        assert_lives(replica).await;
         // Not a line for each try.
         let lines = replica.log().lines().filter(|line| line.contains("WARN")).count();
         assert!(lines < 50, "{lines} warnings:\n{}", replica.log());

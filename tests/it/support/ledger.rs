@@ -96,7 +96,7 @@ impl Cluster {
     /// # Panics
     /// When it is not opened.
     pub fn open_now(&self, job: &str) -> i64 {
-        let opened = self.command(&["trigger", job, "--wait", "60s", "--json"]).ok().json();
+        let opened = self.trigger(job).json();
         opened["summary"]["id"].as_i64().unwrap_or_else(|| panic!("a run: {opened}"))
     }
 

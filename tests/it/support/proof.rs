@@ -5,10 +5,14 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::cluster::{Cluster, ELECTION};
-use super::wait::eventually;
+use super::process::Finished;
+use super::wait::{eventually, eventually_blocking};
 
 /// What a lower term left on the wire is taken up within this time, also on a busy machine.
 const TAKEN_UP_WITHIN: Duration = Duration::from_secs(30);
+
+/// From leading to the jobs of the schedule being in the store, on a busy machine.
+const JOBS_ARE_IN: Duration = Duration::from_secs(30);
 
 /// What must give no row at any time, with what it would mean.
 const NEVER: &[(&str, &str)] = &[
@@ -62,8 +66,14 @@ impl Cluster {
     ///
     /// # Panics
     /// When it does not.
-    pub fn trigger(&self, job: &str) {
-        self.command(&["trigger", job, "--wait", "60s"]).ok();
+    pub fn trigger(&self, job: &str) -> Finished {
+        // A replica leads from the moment that the store accepts its term; the jobs of its schedule are in a moment later.
+        eventually_blocking(JOBS_ARE_IN, &format!("{job} is in the store"), || {
+            let triggered = self.command(&["trigger", job, "--wait", "60s", "--json"]);
+            let too_early = triggered.code() == Some(1) && triggered.stderr.contains("does not exist in the store");
+            (!too_early).then_some(triggered)
+        })
+        .ok()
     }
 
     /// The term in force; 0 where nobody ever led.

@@ -358,7 +358,16 @@ impl Ground {
 
     /// Ends a tenure and waits for its end.
     pub async fn end(&self, claim: &Claim, ending: Ending) {
-        self.order(Order::End { claim: claim.clone(), ending, reason: "drain".to_owned() });
+        self.end_because(claim, ending, "drain").await;
+    }
+
+    /// Ends a tenure as one whose leader may have died of its work: a fault, not an end that is noted as no death.
+    pub async fn break_down(&self, claim: &Claim) {
+        self.end_because(claim, Ending::Abrupt, "fault").await;
+    }
+
+    async fn end_because(&self, claim: &Claim, ending: Ending, reason: &str) {
+        self.order(Order::End { claim: claim.clone(), ending, reason: reason.to_owned() });
         self.hear(&Said::Ended(claim.term)).await;
     }
 

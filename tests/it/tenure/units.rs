@@ -121,7 +121,7 @@ async fn a_run_over_which_three_leaders_died_is_set_aside_and_others_go_on() {
             (ground.database.value::<Option<i64>>(&query).await == Some(term - 1)).then_some(())
         })
         .await;
-        ground.end(&claim, Ending::Abrupt).await;
+        ground.break_down(&claim).await;
         claim = ground.lead(term).await;
     }
     ground.run_in(run, "complete_set_aside").await;
