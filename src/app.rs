@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! - Every critical task has an owner here. One that ends by itself ends the process: half a replica is worse than none.
-//! - Adapters between modules that do not know each other ([`bridge`], [`memory`]) translate, one to one.
+//! - Adapters between modules that do not know each other (`bridge`, `memory`) translate, one to one.
 //!
 //! Deliberately absent: decisions. Whether to lead is leadership's, whether a write counts is the store's.
 
@@ -65,6 +65,8 @@ fn start_log(config: &Config) {
     };
     telemetry::init_logging(format, config.log.level.as_str());
     telemetry::log_panics();
+    #[cfg(feature = "chaos")]
+    crate::chaos::announce();
 }
 
 /// Which coordinator the deployment's terms come from.

@@ -82,17 +82,28 @@ fn marker(name: &str, suffix: &str) -> PathBuf {
     dir.join(format!("{name}.{suffix}"))
 }
 
+fn mutants() -> &'static [String] {
+    static MUTANTS: OnceLock<Vec<String>> = OnceLock::new();
+    MUTANTS.get_or_init(|| {
+        let names = std::env::var("BURSAR_MUTANTS").unwrap_or_default();
+        names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    })
+}
+
 /// Whether a mutant is switched on.
 #[must_use]
 pub fn mutant(name: &str) -> bool {
-    static MUTANTS: OnceLock<Vec<String>> = OnceLock::new();
-    MUTANTS
-        .get_or_init(|| {
-            let names = std::env::var("BURSAR_MUTANTS").unwrap_or_default();
-            names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
-        })
-        .iter()
-        .any(|on| on == name)
+    mutants().iter().any(|on| on == name)
+}
+
+/// Says in the log what is switched on, so that nobody takes such a process for a sound one.
+pub fn announce() {
+    for (name, point) in points() {
+        tracing::warn!(point = name, action = ?point.action, at = point.at, "a failpoint is set");
+    }
+    for mutant in mutants() {
+        tracing::warn!(mutant, "a mutant is switched on");
+    }
 }
 
 /// Passes a point.

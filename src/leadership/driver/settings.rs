@@ -84,7 +84,7 @@ impl LeadershipSettings {
     }
 }
 
-/// Says why, and ends the process with [`EXIT_CODE`], running nothing more of it.
+/// Says why, and ends the process with exit code 70, running nothing more of it.
 pub fn exit_process(reason: ExitReason) {
     tracing::error!(
         reason = reason.as_str(),

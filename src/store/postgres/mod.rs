@@ -1,6 +1,6 @@
 //! PostgreSQL behind the store's port.
 //!
-//! Every transaction of a tenure is a [`tx::FencedTx`]: READ COMMITTED said explicitly, `bursar.enter` first, and COMMIT
+//! Every transaction of a tenure is a `tx::FencedTx`: READ COMMITTED said explicitly, `bursar.enter` first, and COMMIT
 //! with an unknown outcome told apart from failure. Sessions are known by their backends, so that a tenure's can be ended
 //! from the control pool. SQL stands in `sql/`, one statement a file; every file is prepared against a migrated database by
 //! a test.
