@@ -1,8 +1,8 @@
--- The ceiling: the effect of one settlement run, as one set-based script in one transaction. No fence, no claims, no
+-- The yardstick: the effect of one settlement run, as one set-based script in one transaction. No fence, no claims, no
 -- batches, no recovery; the same rows at the end.
 begin;
 
-with j as (select id, name, definition, fingerprint from bursar.job where name = 'ceiling')
+with j as (select id, name, definition, fingerprint from bursar.job where name = 'yardstick')
 insert into bursar.run (job_id, job, election, kind, tick, due_at, cutoff_at, value_date, definition, fingerprint, state, opened_term)
 select id, name, 'bench', 'tick', date_trunc('second', clock_timestamp()), date_trunc('second', clock_timestamp()),
        clock_timestamp(), current_date, definition, fingerprint, 'planning', 1
@@ -11,11 +11,11 @@ from j;
 insert into bursar.unit (run_id, election, key, merchant, currency)
 select r.id, 'bench', e.currency || ':' || e.merchant, e.merchant, e.currency
 from bursar.run r, (select distinct merchant, currency from bursar.entry where unit_id is null and withdrawn_at is null) e
-where r.job = 'ceiling';
+where r.job = 'yardstick';
 
 update bursar.entry e set unit_id = u.id
 from bursar.unit u join bursar.run r on r.id = u.run_id
-where r.job = 'ceiling' and u.merchant = e.merchant and u.currency = e.currency
+where r.job = 'yardstick' and u.merchant = e.merchant and u.currency = e.currency
   and e.unit_id is null and e.withdrawn_at is null and e.available_at < r.cutoff_at;
 
 create temporary table netted on commit drop as
@@ -24,7 +24,7 @@ select u.id as unit_id, u.run_id, u.key, u.merchant, u.currency, s.source,
 from bursar.unit u
 join bursar.run r on r.id = u.run_id
 join bursar.entry s on s.unit_id = u.id
-where r.job = 'ceiling'
+where r.job = 'yardstick'
 group by u.id, s.source;
 
 insert into bursar.journal (unit_id, run_id, kind, election, term)
@@ -54,6 +54,6 @@ where n.net > 0;
 update bursar.unit u set state = 'settled', ended_at = clock_timestamp(), net = n.net, term = 1
 from netted n where n.unit_id = u.id;
 
-update bursar.run set state = 'complete', finished_at = clock_timestamp() where job = 'ceiling';
+update bursar.run set state = 'complete', finished_at = clock_timestamp() where job = 'yardstick';
 
 commit;

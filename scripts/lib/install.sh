@@ -16,6 +16,7 @@ install_test_needs=(
     "etcd                                              etcd-server"
     "/usr/lib/postgresql/*/bin/initdb                  postgresql-15"
     "pgbouncer                                         pgbouncer"
+    "python3                                           python3-minimal python3"
     "/usr/lib/*/faketime/libfaketimeMT.so.1            faketime"
 )
 
