@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bursar::clock::boottime;
 
-use super::{IN_VAIN, Times, each_second, idle, settled_cluster, takeovers};
+use super::{IN_VAIN, SERIES, Times, each_second, idle, settled_cluster, takeovers};
 use crate::support::cluster::ELECTION;
 use crate::support::{Etcd, Setup, repetitions, schedule};
 
@@ -20,24 +20,28 @@ async fn from_the_leader_keys_end_seen_to_the_first_work() {
     // The key is deleted by hand.
     sampler.tolerate(Duration::from_secs(2));
     let etcd = Etcd::shared();
-    let mut seen = Times::of("leader key's end seen to first work");
-    let mut outside = Times::of("leader key deleted to first work, from outside");
     let mut term = cluster.wait_work_above(0, IN_VAIN).await;
-    for _ in 0..20 {
-        let mut before = Vec::new();
-        for replica in cluster.replicas() {
-            before.push(takeovers(replica).await);
+    for series in 1..=SERIES {
+        let mut seen = Times::of("leader key's end seen to first work");
+        let mut outside = Times::of("leader key deleted to first work, from outside");
+        for _ in 0..20 {
+            let mut before = Vec::new();
+            for replica in cluster.replicas() {
+                before.push(takeovers(replica).await);
+            }
+            let deleted = boottime();
+            assert!(etcd.delete(&cluster.leader_key()).await);
+            term = cluster.wait_work_above(term, IN_VAIN).await;
+            outside.push(boottime().since(deleted));
+            let (leader, took) = newly_taken_over(&cluster, &before).await;
+            seen.push(took);
+            assert_eq!(cluster.wait_leader(IN_VAIN).await, leader);
         }
-        let deleted = boottime();
-        assert!(etcd.delete(&cluster.leader_key()).await);
-        term = cluster.wait_work_above(term, IN_VAIN).await;
-        outside.push(boottime().since(deleted));
-        let (leader, took) = newly_taken_over(&cluster, &before).await;
-        seen.push(took);
-        assert_eq!(cluster.wait_leader(IN_VAIN).await, leader);
+        outside.print();
+        if seen.hold_in_a_series(series, PROMISED) {
+            break;
+        }
     }
-    outside.print();
-    seen.assert_at_most(PROMISED);
     cluster.assert_sound().await;
     sampler.finish();
 }
