@@ -3,7 +3,7 @@
 
     scripts/samples.py                                     # makes config/samples/ anew
     scripts/samples.py --check                             # exit 1 where config/samples/ is not what would be made
-    scripts/samples.py --merchants 10000 --entries 100000 --out /tmp/entries.csv    # for a benchmark
+    scripts/samples.py --merchants 10000 --entries 100000 --out entries.csv    # for a benchmark
 
 What they hold, because it is what goes wrong in practice: merchants in several scripts, some written in two Unicode
 forms or with blanks around them, some that differ in case only; names with commas and quotes; currencies without minor
