@@ -111,6 +111,13 @@ pub trait TenureStore: Send + Sync {
     /// *Record.* What came of calls. Answers how many were recorded; tries that are no longer as expected are left.
     async fn record_calls(&self, run: i64, records: &[CallRecord]) -> Fenced<u64>;
 
+    /// *Record.* Puts back every call of the run that stands `sending` under this claim and is not among `kept`
+    /// (instruction, attempt): nobody makes it. Answers how many.
+    ///
+    /// For the caller whose [`Self::take_calls`] ended [`StoreError::Unknown`], before the next one; each comes back as of
+    /// [`CallFate::NotSent`](super::CallFate::NotSent).
+    async fn put_back(&self, run: i64, kept: &[(i64, u32)]) -> Fenced<u64>;
+
     /// *Begin.* Ends the run if none of its units is pending.
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome>;
 

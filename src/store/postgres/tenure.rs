@@ -175,6 +175,10 @@ impl TenureStore for PgTenure {
         fenced!(self, Kind::Record, "record_calls", tx => calls::record_calls(tx.conn(), &self.claim, run, records))
     }
 
+    async fn put_back(&self, run: i64, kept: &[(i64, u32)]) -> Fenced<u64> {
+        fenced!(self, Kind::Record, "put_back", tx => calls::put_back(tx.conn(), &self.claim, run, kept))
+    }
+
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome> {
         fenced!(self, Kind::Begin, "finish_run", tx => finish_file::finish_run(tx.conn(), &self.claim, run))
     }

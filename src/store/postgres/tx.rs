@@ -224,7 +224,7 @@ impl Tx {
     /// Else the server says that it rolled back.
     pub(super) async fn commit(mut self) -> Result<(), StoreError> {
         let operation = self.operation;
-        crate::point!("store.commit.before");
+        crate::point!("store.commit.before", in operation, failed => self.lost(&failed).await);
         // In one message, so that lifting the time-out costs no round trip; in a failed transaction the first of them
         // fails, and COMMIT cannot turn into a silent ROLLBACK.
         let answered = within(operation, COMMIT, async {
@@ -236,7 +236,7 @@ impl Tx {
             }
         })
         .await;
-        crate::point!("store.commit.after", failed => StoreError::Unknown { operation, detail: failed.to_string() });
+        crate::point!("store.commit.after", in operation, failed => self.lost(&failed).await);
         tracing::trace!(operation, ok = answered.is_ok(), "commit");
         match answered {
             Ok(()) => {
@@ -255,6 +255,14 @@ impl Tx {
             // rare enough to take another session.
             Err(definite) => Err(definite),
         }
+    }
+
+    /// A COMMIT whose answer a failpoint swallows, whether it was sent or not.
+    #[cfg(feature = "chaos")]
+    async fn lost(self, failed: &crate::chaos::Failed) -> StoreError {
+        let operation = self.operation;
+        self.abandon().await;
+        StoreError::Unknown { operation, detail: failed.to_string() }
     }
 
     /// Rolls back, or ends the session where the server does not answer in time.
