@@ -33,6 +33,8 @@ pub struct JobsView {
     pub now: DateTime<Utc>,
     /// Jobs that were not removed.
     pub jobs: Vec<JobRow>,
+    /// Names of jobs whose rows this release cannot read: they are left as they are.
+    pub unreadable: Vec<String>,
 }
 
 /// A definition that becomes the one in force, with what the old one owed.

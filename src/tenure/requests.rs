@@ -106,7 +106,7 @@ mod tests {
             evaluated_until: at(0),
             paused: None,
         };
-        let view = JobsView { now: at(0), jobs: vec![row] };
+        let view = JobsView { now: at(0), jobs: vec![row], unreadable: Vec::new() };
         decide(&PendingRequest { id: uuid::Uuid::nil(), kind, at: at(0) }, &view)
     }
 

@@ -32,6 +32,7 @@ struct Stub {
     pulses: Mutex<VecDeque<Fenced<Pulse>>>,
     records: Mutex<VecDeque<Fenced<u64>>>,
     jobs: Mutex<Vec<JobRow>>,
+    unreadable: Mutex<Vec<String>>,
 }
 
 /// Its row cannot be changed.
@@ -52,7 +53,11 @@ impl TenureStore for Stub {
     }
     async fn jobs(&self) -> Fenced<JobsView> {
         let now = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
-        Ok(Entered::Mine(JobsView { now, jobs: self.jobs.lock().expect("no panic holds it").clone() }))
+        Ok(Entered::Mine(JobsView {
+            now,
+            jobs: self.jobs.lock().expect("no panic holds it").clone(),
+            unreadable: self.unreadable.lock().expect("no panic holds it").clone(),
+        }))
     }
     async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
         if change.name.as_str() == BAD {
@@ -208,7 +213,13 @@ fn rig() -> Rig {
     let (waits, waiting) = watch::channel(0);
     let begin = Begin { claim: claim.clone(), gate: Arc::new(Switch(at_door, waits)), memory: Arc::new(NoMemory) };
     let scope = Arc::new(Scope::new(begin, Arc::new(deps)));
-    let store = Arc::new(Stub { claim, pulses: Mutex::default(), records: Mutex::default(), jobs: Mutex::default() });
+    let store = Arc::new(Stub {
+        claim,
+        pulses: Mutex::default(),
+        records: Mutex::default(),
+        jobs: Mutex::default(),
+        unreadable: Mutex::default(),
+    });
     assert!(scope.store.set(Arc::clone(&store) as Arc<dyn TenureStore>).is_ok());
     Rig { scope, store, heard, door, waiting }
 }
@@ -282,4 +293,21 @@ async fn a_job_that_cannot_be_brought_up_keeps_no_other_from_it_and_is_tried_aga
     assert_eq!(rig.store.jobs.lock().expect("no panic holds it").len(), 1);
     let schedule = ScheduleInForce { jobs: schedule.jobs[1..].to_vec(), ..schedule };
     assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(true));
+}
+
+#[tokio::test]
+async fn a_job_whose_row_cannot_be_read_is_not_taken_for_a_new_one_and_the_others_are_brought_up() {
+    let rig = rig();
+    let tenure = Tenure::new(Arc::clone(&rig.scope), Arc::clone(&rig.store) as Arc<dyn TenureStore>);
+    rig.store.unreadable.lock().expect("no panic holds it").push("odd".to_owned());
+    let jobs = ["odd", "good"].map(|name| bringup::tests::definition(name, "here", "0 1 * * *")).to_vec();
+    let schedule = ScheduleInForce { jobs, fingerprint: String::new() };
+    assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(false), "it is looked at again");
+    let names: Vec<String> = {
+        let rows = rig.store.jobs.lock().expect("no panic holds it");
+        rows.iter().map(|row| row.definition.name.to_string()).collect()
+    };
+    assert_eq!(names, ["good"]);
+    rig.store.unreadable.lock().expect("no panic holds it").clear();
+    assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(true), "once it can be read, or is gone");
 }

@@ -27,8 +27,8 @@ pub(super) async fn jobs(
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    let jobs = readable(&rows, job_of, said, "job", "name");
-    Ok(Done::RollBack(JobsView { now, jobs }))
+    let (jobs, unreadable) = readable(&rows, job_of, said, "job", "name");
+    Ok(Done::RollBack(JobsView { now, jobs, unreadable }))
 }
 
 fn job_of(row: &PgRow) -> Result<JobRow, sqlx::Error> {

@@ -39,7 +39,7 @@ pub(super) async fn open_runs(
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    Ok(Done::RollBack(readable(&rows, run_of, said, "run", "name")))
+    Ok(Done::RollBack(readable(&rows, run_of, said, "run", "name").0))
 }
 
 fn run_of(row: &PgRow) -> Result<OpenRun, sqlx::Error> {

@@ -26,14 +26,15 @@ impl Said {
     }
 }
 
-/// The rows that can be read. `name` is the column that names a row for a person.
+/// The rows that can be read, and the names of the others. `name` is the column that names a row for a person.
 pub(super) fn readable<T>(
     rows: &[PgRow],
     read: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
     said: &Said,
     what: &'static str,
     name: &str,
-) -> Vec<T> {
+) -> (Vec<T>, Vec<String>) {
+    let mut unreadable = Vec::new();
     let mut readable = Vec::with_capacity(rows.len());
     for row in rows {
         match read(row) {
@@ -43,8 +44,9 @@ pub(super) fn readable<T>(
                 if said.is_new(&format!("{what} {name}")) {
                     tracing::error!(what, name, %error, "a row cannot be read by this release and is passed over");
                 }
+                unreadable.push(name);
             }
         }
     }
-    readable
+    (readable, unreadable)
 }

@@ -83,7 +83,7 @@ pub(super) async fn requests(
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    Ok(Done::RollBack(readable(&rows, request_of, said, "request", "name")))
+    Ok(Done::RollBack(readable(&rows, request_of, said, "request", "name").0))
 }
 
 fn request_of(row: &PgRow) -> Result<PendingRequest, sqlx::Error> {
