@@ -129,6 +129,10 @@ impl Start {
         }
     }
 
+    fn shares(&self) -> Shares {
+        Shares::of(self.config.database.max_connections, self.elections.len())
+    }
+
     fn describe(&self, id: ReplicaId) -> ReplicaDescription {
         ReplicaDescription {
             id,
@@ -160,6 +164,7 @@ impl Start {
         let connect = store_link::connect(
             Arc::clone(&self.config),
             replica.id.to_string(),
+            self.shares().of_sessions(),
             binding(&self.config),
             Arc::clone(&board),
         );
@@ -255,7 +260,7 @@ impl Start {
         board: &Arc<Board>,
         schedule: watch::Receiver<Arc<ScheduleInForce>>,
     ) -> TenureDeps {
-        let shares = Shares::of(self.config.database.max_connections, self.elections.len());
+        let shares = self.shares();
         let limits = TenureLimits {
             connections: shares.of_a_tenure,
             statement_timeout: self.config.database.statement_timeout,

@@ -1,5 +1,7 @@
 //! How the connections of a process are shared out among its tenures.
 
+use crate::store::postgres::PgShares;
+
 /// Connections that no tenure uses: the control pool, and one in reserve for commands on the same limit.
 const CONTROL_CONNECTIONS: u32 = 4;
 
@@ -22,6 +24,12 @@ impl Shares {
         let own = if for_tenures >= elections.saturating_mul(2) { 2 } else { 1 };
         Self { of_a_tenure: own + common, permits: common as usize }
     }
+
+    /// The same for the store, which holds all tenures together to it: a session that is idle takes a place too.
+    pub(super) fn of_sessions(&self) -> PgShares {
+        let common = u32::try_from(self.permits).unwrap_or(u32::MAX);
+        PgShares { own: self.of_a_tenure - common, common }
+    }
 }
 
 #[cfg(test)]
@@ -33,10 +41,9 @@ mod tests {
         for elections in 1..6_usize {
             for max in 4 + u32::try_from(elections).expect("small")..40 {
                 let shares = Shares::of(max, elections);
-                let own = shares.of_a_tenure - u32::try_from(shares.permits).expect("small");
+                let PgShares { own, common } = shares.of_sessions();
                 assert!(own >= 1, "{shares:?}");
-                let most =
-                    own * u32::try_from(elections).expect("small") + u32::try_from(shares.permits).expect("small");
+                let most = own * u32::try_from(elections).expect("small") + common;
                 assert!(most + CONTROL_CONNECTIONS <= max, "{max} for {elections}: {shares:?}");
             }
         }

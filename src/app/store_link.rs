@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::board::Board;
 use super::error::ReplicaError;
 use crate::config::Config;
-use crate::store::postgres::{PgSettings, PgStore};
+use crate::store::postgres::{PgSettings, PgShares, PgStore};
 use crate::store::{BindOutcome, CoordinatorBinding, Store, StoreError};
 
 /// The first wait between two tries, doubled up to [`LONGEST_WAIT`].
@@ -16,7 +16,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// A try has so long.
 const TRY_WITHIN: Duration = Duration::from_secs(5);
 
-fn make(config: &Config, name: &str) -> Result<PgStore, StoreError> {
+fn make(config: &Config, name: &str, shares: Option<PgShares>) -> Result<PgStore, StoreError> {
     let database = &config.database;
     PgStore::new(&PgSettings {
         url: database.url.expose().to_owned(),
@@ -24,13 +24,14 @@ fn make(config: &Config, name: &str) -> Result<PgStore, StoreError> {
         tls_mode: Some(database.tls_mode.as_str().to_owned()),
         tls_ca: database.tls_ca.clone(),
         tls_identity: database.tls_identity.clone(),
+        shares,
         replica: name.to_owned(),
     })
 }
 
 /// The store for a command: it connects with its first question.
 pub(super) fn open(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(Arc::new(make(config, name)?))
+    Ok(Arc::new(make(config, name, None)?))
 }
 
 /// The store for a replica: reached, fit to lead on, and bound to this coordinator. Waits as long as it is away.
@@ -40,10 +41,11 @@ pub(super) fn open(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreE
 pub(super) async fn connect(
     config: Arc<Config>,
     name: String,
+    shares: PgShares,
     binding: CoordinatorBinding,
     board: Arc<Board>,
 ) -> Result<Arc<dyn Store>, ReplicaError> {
-    let store = make(&config, &name)?;
+    let store = make(&config, &name, Some(shares))?;
     let mut said = String::new();
     let mut wait = FIRST_WAIT;
     loop {

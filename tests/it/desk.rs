@@ -58,14 +58,7 @@ pub fn actor() -> Actor {
 }
 
 pub fn store_on(database: &Database) -> Arc<PgStore> {
-    let settings = PgSettings {
-        url: database.url(),
-        password: None,
-        tls_mode: None,
-        tls_ca: None,
-        tls_identity: None,
-        replica: "desk".to_owned(),
-    };
+    let settings = PgSettings { url: database.url(), replica: "desk".to_owned(), ..PgSettings::default() };
     Arc::new(PgStore::new(&settings).expect("the address is ours"))
 }
 

@@ -8,5 +8,6 @@ mod guards;
 mod halt;
 mod health;
 mod interleavings;
+mod places;
 mod sessions;
 mod statements;

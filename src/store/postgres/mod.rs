@@ -30,6 +30,7 @@ mod lineage;
 mod migrate;
 mod notices;
 mod open_runs;
+mod places;
 mod plan;
 mod port;
 mod readable;
@@ -50,5 +51,6 @@ mod tx;
 mod units;
 mod within;
 
+pub use places::PgShares;
 pub use settings::PgSettings;
 pub use store::PgStore;

@@ -175,6 +175,6 @@ impl Store for PgStore {
         // Each is bounded by itself.
         self.notes.close();
         self.notes.wait().await;
-        self.control.close();
+        drop(self.control.close());
     }
 }

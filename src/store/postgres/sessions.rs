@@ -22,6 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{at, fault};
 use super::lineage::Baseline;
+use super::places::{Place, Share, Taken};
 use super::within::{CONNECT, CONNECT_COMMAND, PING, within};
 use crate::store::{StoreError, TenureLimits};
 
@@ -33,14 +34,14 @@ pub(super) struct Backend {
 }
 
 /// What sessions are for; decides their settings.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) enum Purpose {
     /// Eligibility, the fence, status, refusals, ending other sessions.
     Control,
     /// One command with one long transaction.
     Command,
-    /// The transactions of one tenure.
-    Tenure { limits: TenureLimits, baseline: Arc<Baseline> },
+    /// The transactions of one tenure, within its share of the process's limit; the control pool ends what others' need.
+    Tenure { limits: TenureLimits, baseline: Arc<Baseline>, share: Option<Share>, control: Arc<Sessions> },
 }
 
 /// A bounded set of sessions.
@@ -59,10 +60,20 @@ pub(super) struct Sessions {
     closed: AtomicBool,
 }
 
+/// One open session.
 #[derive(Debug)]
-struct Session {
+pub(super) struct Session {
     connection: PgConnection,
     backend: Backend,
+    /// Of a tenure whose process has a limit.
+    place: Option<Place>,
+}
+
+impl Session {
+    /// Closes its socket. The place is given back when it is dropped.
+    pub(super) fn disconnect(self) -> (Backend, Option<Place>) {
+        (self.backend, self.place)
+    }
 }
 
 /// A session that is lent. Dropping it closes it.
@@ -107,21 +118,51 @@ impl Sessions {
             Ok(Err(_closed)) => return Err(StoreError::Ended { operation }),
             Err(_) => return Err(StoreError::TimedOut { operation, within: self.acquire_timeout }),
         };
-        let idle = self.take_idle(operation).await;
-        let reused = idle.is_some();
-        let session = match idle {
-            Some(session) => session,
-            None => within(operation, self.connect_within(), Box::pin(self.open(operation))).await?,
+        let (session, reused) = match self.take_idle(operation).await {
+            Some(session) => (session, true),
+            None => match self.place(operation).await? {
+                Some(Taken::Idle(session)) => (session, true),
+                Some(Taken::Place(place)) => (self.opened_on(operation, Some(place)).await?, false),
+                None => (self.opened_on(operation, None).await?, false),
+            },
         };
         let held = Held { session, sessions: Arc::clone(self), reused, _permit: permit };
         if self.closed.load(Ordering::SeqCst) { Err(StoreError::Ended { operation }) } else { Ok(held) }
+    }
+
+    /// A place for one more session, where those of the process are limited.
+    async fn place(&self, operation: &'static str) -> Result<Option<Taken>, StoreError> {
+        match &self.purpose {
+            Purpose::Tenure { share: Some(share), control, .. } => {
+                let taken = share.take(self, control, operation);
+                let elapsed = |_| StoreError::TimedOut { operation, within: self.acquire_timeout };
+                tokio::time::timeout(self.acquire_timeout, taken).await.map(Some).map_err(elapsed)
+            }
+            Purpose::Tenure { share: None, .. } | Purpose::Control | Purpose::Command => Ok(None),
+        }
+    }
+
+    async fn opened_on(&self, operation: &'static str, place: Option<Place>) -> Result<Session, StoreError> {
+        within(operation, self.connect_within(), Box::pin(self.open(operation, place))).await
+    }
+
+    /// An idle session, unlooked at.
+    pub(super) fn pop_idle(&self) -> Option<Session> {
+        open_lock(&self.idle).pop()
+    }
+
+    /// An idle session that another tenure may have the place of.
+    pub(super) fn take_idle_on_a_common_place(&self) -> Option<Session> {
+        let mut idle = open_lock(&self.idle);
+        let found = idle.iter().position(|session| session.place.as_ref().is_some_and(Place::is_common))?;
+        Some(idle.remove(found))
     }
 
     /// An idle session. Those of the control pool are looked at first, for what they are needed for (ending a session,
     /// noting a refusal) is done once; whoever begins a transaction finds a dead session out by itself.
     async fn take_idle(&self, operation: &'static str) -> Option<Session> {
         loop {
-            let mut session = open_lock(&self.idle).pop()?;
+            let mut session = self.pop_idle()?;
             match self.purpose {
                 Purpose::Tenure { .. } | Purpose::Command => return Some(session),
                 Purpose::Control => {
@@ -148,7 +189,7 @@ impl Sessions {
         self.opened.load(Ordering::SeqCst)
     }
 
-    async fn open(&self, operation: &'static str) -> Result<Session, StoreError> {
+    async fn open(&self, operation: &'static str, place: Option<Place>) -> Result<Session, StoreError> {
         let mut connection = self.options.connect().await.map_err(at(operation))?;
         let backend = self.prepare(&mut connection, operation).await?;
         if let Purpose::Tenure { .. } = self.purpose {
@@ -161,7 +202,7 @@ impl Sessions {
         if let Purpose::Tenure { baseline, .. } = &self.purpose {
             baseline.compare(&mut connection, operation).await?;
         }
-        Ok(Session { connection, backend })
+        Ok(Session { connection, backend, place })
     }
 
     /// Settings and identity, in the simple protocol or in one extended statement: a pooler in between must not break
@@ -190,11 +231,13 @@ impl Sessions {
         Ok(Backend { pid, started })
     }
 
-    /// Lends and opens nothing more, and drops what is idle. Sessions that are lent go on until they are ended.
-    pub(super) fn close(&self) {
+    /// Lends and opens nothing more, and drops what is idle. Sessions that are lent go on until they are ended. Answers the
+    /// places of those that were idle, to be kept until their end was seen.
+    pub(super) fn close(&self) -> Vec<Place> {
         self.closed.store(true, Ordering::SeqCst);
         self.permits.close();
-        open_lock(&self.idle).clear();
+        let idle = std::mem::take(&mut *open_lock(&self.idle));
+        idle.into_iter().filter_map(|session| session.disconnect().1).collect()
     }
 
     /// Whether it was closed.
@@ -250,7 +293,15 @@ impl Held {
         let Self { session, sessions, _permit, .. } = self;
         if !sessions.is_closed() {
             open_lock(&sessions.idle).push(session);
+            if let Purpose::Tenure { share: Some(share), .. } = &sessions.purpose {
+                share.became_idle();
+            }
         }
+    }
+
+    /// Closes its socket. Answers the place, to be kept until its end was seen.
+    pub(super) fn disconnect(self) -> Option<Place> {
+        self.session.disconnect().1
     }
 
     /// Closes the session in good order; only for one that has nothing under way.

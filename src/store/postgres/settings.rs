@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
+use super::places::PgShares;
 use crate::store::StoreError;
 
 /// How to reach the database, and who asks.
@@ -21,6 +22,8 @@ pub struct PgSettings {
     pub tls_ca: Option<PathBuf>,
     /// One's own certificate and key, PEM.
     pub tls_identity: Option<(PathBuf, PathBuf)>,
+    /// How the sessions of all tenures together are bounded; `None`: each by its own limit alone.
+    pub shares: Option<PgShares>,
     /// The replica's id; shown in `application_name` and kept with refusals. For a command, its name.
     pub replica: String,
 }

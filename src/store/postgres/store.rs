@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::error::at;
+use super::places::Places;
 use super::sessions::{Held, Purpose, Sessions};
 use super::settings::PgSettings;
 use super::tx::{Done, ONE_SNAPSHOT, READ_COMMITTED, Tx, begin};
@@ -38,6 +39,8 @@ pub struct PgStore {
     /// The replica's id.
     pub(super) replica: String,
     pub(super) control: Arc<Sessions>,
+    /// What bounds the sessions of all tenures together.
+    pub(super) places: Option<Arc<Places>>,
     /// Advances that wait for the exclusive lock; one control session stays free for ending what they wait for.
     pub(super) advancing: Semaphore,
     /// Readings for people.
@@ -62,6 +65,7 @@ impl PgStore {
             options,
             replica: settings.replica.clone(),
             control: Sessions::new(named, CONTROL_CONNECTIONS, CONTROL_ACQUIRE, Purpose::Control),
+            places: settings.shares.map(Places::new),
             advancing: Semaphore::new(ADVANCING),
             reading: Semaphore::new(READING),
             untold: Mutex::new(Vec::new()),

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::end::end_backends;
 use super::lineage::Baseline;
+use super::places::Places;
 use super::readable::Said;
 use super::refusals::{Refusal, note};
 use super::sessions::{Purpose, Sessions};
@@ -61,8 +62,12 @@ impl PgTenure {
         let replica = store.replica.clone();
         let options = store.options_for(claim.election.as_str());
         let baseline = Arc::new(Baseline::new(baseline));
-        let purpose = Purpose::Tenure { limits, baseline: Arc::clone(&baseline) };
+        let (share, control) = (store.places.as_ref().map(Places::share), Arc::clone(&store.control));
+        let purpose = Purpose::Tenure { limits, baseline: Arc::clone(&baseline), share, control };
         let sessions = Sessions::new(options, limits.connections, limits.acquire_timeout, purpose);
+        if let Some(places) = &store.places {
+            places.join(&sessions);
+        }
         let first = sessions.acquire("tenure").await?;
         first.give_back();
         Ok(Self {
@@ -209,7 +214,7 @@ impl TenureStore for PgTenure {
 
     async fn end(&self, budget: Duration) -> SessionsEnded {
         self.ended.store(true, Ordering::SeqCst);
-        self.sessions.close();
+        let places = self.sessions.close();
         let backends = self.sessions.backends();
         self.notes.close();
         let budget = budget.min(CONTROL);
@@ -218,6 +223,7 @@ impl TenureStore for PgTenure {
             // Each is bounded by itself.
             tokio::time::timeout(budget, self.notes.wait())
         );
+        drop(places);
         if ended.confirmed {
             for backend in backends {
                 self.sessions.forget(backend);

@@ -305,8 +305,9 @@ impl Tx {
         let Self { held, control, operation } = self;
         let backend = held.backend();
         let sessions = held.sessions();
-        drop(held);
+        let place = held.disconnect();
         let ended = end_backends(&control, operation, &[backend], ABANDON).await;
+        drop(place);
         if ended.confirmed {
             sessions.forget(backend);
         } else {
