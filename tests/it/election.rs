@@ -256,3 +256,35 @@ async fn a_replica_whose_promotions_fail_stands_back_for_a_growing_time() {
     assert_eq!(history.tenures(ELECTION), [], "it never says that it leads");
     cluster.assert_sound().await;
 }
+
+#[tokio::test]
+async fn a_leader_that_dies_in_any_step_of_its_promotion_is_followed_by_another() {
+    let steps = [
+        "before_compare",
+        "before_advance",
+        "after_advance",
+        "before_accepted",
+        "before_recover",
+        "before_jobs",
+        "before_work",
+    ];
+    for point in steps {
+        let cluster = Setup::new(2, &schedule(&[each_second()])).steady().prepare().await;
+        let dying = cluster.replica(0);
+        dying.set_chaos(&format!("tenure.promotion.{point}=crash"));
+        dying.start();
+        eventually(TAKEOVER, &format!("it dies {point}"), async || (!dying.is_running()).then_some(())).await;
+        dying.unset_env("BURSAR_CHAOS");
+        let sampler = cluster.watch();
+        cluster.replica(1).start();
+        let etcd = Etcd::shared();
+        etcd.revoke(cluster.leaders_lease(etcd).await).await;
+        assert_eq!(cluster.wait_other_leader(TAKEOVER, &[0]).await, 1, "{point}");
+        cluster.wait_settled(2, SETTLED).await;
+        dying.start();
+        dying.wait_ready(READY).await;
+        assert_eq!(cluster.wait_leader(TAKEOVER).await, 1, "who comes back follows: {point}");
+        cluster.assert_sound().await;
+        sampler.finish();
+    }
+}

@@ -94,3 +94,33 @@ async fn a_halt_holds_ticks_requests_batches_and_calls_until_the_resume_and_the_
     cluster.assert_sound().await;
     sampler.finish();
 }
+
+#[tokio::test]
+async fn calls_that_were_taken_and_not_sent_before_a_halt_are_put_back_and_made_after_the_resume() {
+    const POINT: &str = "tenure.calls.before_gate";
+    let calls = Calls::none_yet();
+    let job = Job::calling("outside", 10, &calls).set("idempotent", "false").batch(5, 1);
+    let cluster = Setup::new(1, &schedule(&[job])).steady().chaos(&format!("{POINT}=pause@1")).start().await;
+    let leader = cluster.wait_leader(READY).await;
+    let term = cluster.term().await;
+    let run = cluster.open_now("outside");
+    cluster.replica(leader).wait_hit(POINT, SETTLED).await;
+    let halted = cluster.command(&["halt", "--reason", "wrong fees", "--json"]).ok().json();
+    let on_the_wire = "select count(*) from bursar.instruction where state = 'sending'";
+    assert_eq!(cluster.database().value::<i64>(on_the_wire).await, 5, "they were taken before it: {halted}");
+    cluster.replica(leader).release(POINT);
+    eventually(SETTLED, "they are put back", async || {
+        (cluster.database().value::<i64>(on_the_wire).await == 0).then_some(())
+    })
+    .await;
+    let untouched = "select count(*) from bursar.instruction where state = 'pending' and not in_doubt";
+    assert_eq!(cluster.database().value::<i64>(untouched).await, 5);
+    assert_eq!(calls.all(), [], "nothing left after the halt");
+    cluster.command(&["resume", "--reason", "fees are right"]).ok();
+    cluster.wait_run_ended(run).await;
+    assert_eq!(cluster.run_shown(run)["summary"]["state"], "complete");
+    let by_key = calls.by_key();
+    assert!(by_key.len() == 10 && by_key.values().all(|count| *count == 1), "{by_key:?}");
+    assert_eq!(cluster.term().await, term);
+    cluster.assert_sound().await;
+}
