@@ -80,7 +80,7 @@ async fn tenures_of_two_elections_together_open_no_more_sessions_than_the_proces
     tokio::select! {
         () = work => {}
         () = looks => {}
-        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("one kept the other from its work"),
+        () = tokio::time::sleep(Duration::from_mins(1)) => panic!("one kept the other from its work"),
     }
     assert!(one.end(Duration::from_secs(2)).await.confirmed);
     takes_all_common_ones(&database, &other, "other").await;
