@@ -10,6 +10,7 @@
 //!
 //! Deliberately absent: `sql`, `http` and `command`, whose places these two shapes are.
 
+mod absent;
 mod catch;
 mod departure;
 mod ledger;
@@ -87,6 +88,8 @@ impl Handler {
         let _ = (claim, stop);
         match &run.definition.handler {
             HandlerDefinition::Ledger(definition) => ledger::handler(definition),
+            // The configuration refuses them: such a run is another release's.
+            HandlerDefinition::Sql(_) | HandlerDefinition::Http(_) | HandlerDefinition::Command(_) => absent::handler(),
             #[cfg(feature = "chaos")]
             HandlerDefinition::Probe(definition) => probe::handler(definition, run, claim, stop),
         }
