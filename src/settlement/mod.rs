@@ -13,6 +13,8 @@
 mod absent;
 mod catch;
 mod departure;
+mod fence;
+pub mod http;
 mod ledger;
 #[cfg(feature = "chaos")]
 mod probe;
@@ -24,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use catch::{caught, guarded};
 pub use departure::{Departure, Leave, NotSent};
+pub use fence::Fence;
 
 use crate::domain::Claim;
 use crate::domain::job::HandlerDefinition;

@@ -1,0 +1,7 @@
+//! What leaves the house: requests to receivers, and processes of `command` handlers, without a store.
+
+mod answers;
+mod ground;
+mod reference;
+mod requests;
+mod tls;
