@@ -12,6 +12,7 @@
 
 mod absent;
 mod catch;
+pub mod command;
 mod departure;
 mod fence;
 pub mod http;

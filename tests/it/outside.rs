@@ -2,6 +2,7 @@
 
 mod answers;
 mod ground;
+mod processes;
 mod reference;
 mod requests;
 mod tls;
