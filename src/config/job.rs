@@ -241,13 +241,10 @@ fn handler(table: &mut TableReader<'_>) -> Checked<HandlerDefinition> {
             | Value::Table(_) => choice(node, &offered),
         }
     });
-    let handler = match handler {
-        Ok(handler) => handler,
-        Err(Reported) => {
-            // Where it is not known which was meant, the tables of none are judged.
-            known_tables().for_each(|(_, tables)| table.pass_over(tables));
-            return Err(Reported);
-        }
+    let Ok(handler) = handler else {
+        // Where it is not known which was meant, the tables of none are judged.
+        known_tables().for_each(|(_, tables)| table.pass_over(tables));
+        return Err(Reported);
     };
     let own = match handler {
         Handler::Ledger => {

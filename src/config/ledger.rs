@@ -56,7 +56,7 @@ fn payout(mut table: TableReader<'_>) -> Checked<PayoutDefinition> {
         Ok(true) => {
             let receiver = receiver(&mut table);
             if SENDING {
-                receiver.map(PayoutDefinition::Http)
+                receiver.map(|receiver| PayoutDefinition::Http(Box::new(receiver)))
             } else {
                 let problem = "found \"http\", which is not in this version; expected \"none\"";
                 Err(table.refuse("kind", problem, Scope::Key))

@@ -108,3 +108,45 @@ fn variable(node: &Node) -> Read<String> {
     }
     Ok(name.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::reader::Context;
+    use super::super::tree::read_toml;
+    use super::*;
+
+    fn read<T>(text: &str, table: impl FnOnce(TableReader<'_>) -> Checked<T>) -> T {
+        let (root, syntax) = read_toml("s.toml", text);
+        let context = Context::new(PathBuf::new(), &|_| Err("no files".to_owned()));
+        let value = TableReader::new(&context, String::new(), &root).and_then(table);
+        let errors = context.into_errors();
+        assert!(syntax.is_empty() && errors.is_empty(), "{syntax:?} {errors:?}");
+        value.expect("nothing was found")
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default_and_what_is_said_is_kept() {
+        let least = read("units = \"select\"\nurl = \"https://bank/p\"", http).receiver;
+        assert_eq!((least.idempotent, least.max_refusals, least.max_in_flight), (false, 20, 16));
+        assert_eq!((least.timeout, least.key_valid_for), (Duration::from_secs(10), Duration::from_hours(20)));
+        assert!(least.refusals.is_empty() && least.not_done.is_empty() && least.secret_files.is_empty());
+        assert_eq!((least.lookup_url, least.max_per_second, least.tls_ca), (None, None, None));
+        let whole = "units = \"select\"\nurl = \"https://bank/p\"\nidempotent = true\nkey_valid_for = \"1h\"\n\
+                     refusals = [402, 422]\nmax_refusals = 5\nnot_done = [503]\ntimeout = \"3s\"\n\
+                     secret_files = [\"/a\", \"/b\"]\ntls_ca = \"/ca\"\nlookup_url = \"https://bank/p/{key}\"\n\
+                     max_per_second = 50\nmax_in_flight = 8";
+        let whole = read(whole, http).receiver;
+        assert_eq!((whole.refusals, whole.not_done), ([402, 422].into(), [503].into()));
+        assert_eq!(
+            (whole.secret_files, whole.tls_ca),
+            (vec!["/a".to_owned(), "/b".to_owned()], Some("/ca".to_owned()))
+        );
+        assert_eq!((whole.max_per_second, whole.max_in_flight, whole.max_refusals), (Some(50), 8, 5));
+        let least = read("units = \"select\"\nprogram = \"/bin/true\"", command);
+        assert_eq!((least.idempotent, least.timeout, least.args.len()), (false, Duration::from_mins(1), 0));
+        let sql = read("units = '''\nselect\n 1'''\nsettle = \"select f(key) from bursar_batch\"", sql);
+        assert_eq!(sql.units, "select\n 1");
+    }
+}

@@ -214,7 +214,7 @@ pub enum PayoutDefinition {
     /// They stay in the store for whoever takes them from there.
     None,
     /// A request each.
-    Http(ReceiverDefinition),
+    Http(Box<ReceiverDefinition>),
 }
 
 /// The handler of the tests: what it does, by unit key.

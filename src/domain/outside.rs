@@ -73,3 +73,35 @@ pub struct CommandDefinition {
     #[serde(with = "millis")]
     pub timeout: Duration,
 }
+
+/// The bytes of a call's instruction: what the handlers `http` and `command` hand over for one unit. `payload` is the JSON
+/// that the query for units gave it, kept as it is: no number passes through a float.
+///
+/// # Errors
+/// The payload is not JSON: a unit is not handed over without what belongs to it.
+pub fn call_body(key: &str, unit: &str, payload: Option<&str>) -> Result<Vec<u8>, serde_json::Error> {
+    let mut body = serde_json::json!({ "key": key, "unit": unit }).to_string();
+    if let Some(payload) = payload {
+        serde_json::from_str::<serde::de::IgnoredAny>(payload)?;
+        body.pop();
+        body.push_str(",\"payload\":");
+        body.push_str(payload.trim());
+        body.push('}');
+    }
+    Ok(body.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_handed_over_as_it_is() {
+        let body = |payload| call_body("k", "u\"1", payload).map(|body| String::from_utf8(body).expect("text"));
+        assert_eq!(body(None).expect("nothing to refuse"), r#"{"key":"k","unit":"u\"1"}"#);
+        let exact = r#"{"amount":0.10000000000000000000001,"n":123456789012345678901234567890}"#;
+        let expected = format!(r#"{{"key":"k","unit":"u\"1","payload":{exact}}}"#);
+        assert_eq!(body(Some(exact)).expect("JSON"), expected);
+        assert!(body(Some("{")).is_err() && body(Some("")).is_err());
+    }
+}

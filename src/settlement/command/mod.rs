@@ -14,7 +14,7 @@
 //! - Leave is asked when the supervisor is up, right before the order is handed over; an order that was not handed over in
 //!   full was not begun.
 //! - When the report says that it ended, nothing of the tree is alive.
-//! - The program's environment is PATH, LANG, LC_ALL and TZ of the replica, the variables that the job names, and
+//! - The program's environment is `PATH`, `LANG`, `LC_ALL` and `TZ` of the replica, the variables that the job names, and
 //!   `BURSAR_TERM`, `BURSAR_SCOPE`, `BURSAR_IDEMPOTENCY_KEY`; nothing of bursar's own configuration, and no file that it has open.
 //! - Its output is read to the end and kept to [`wire::MOST_OUTPUT`]; what a killed, crashed or timed-out program did is not
 //!   known.

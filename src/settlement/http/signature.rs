@@ -55,6 +55,9 @@ pub struct Signed<'a> {
 
 impl Signed<'_> {
     /// The HMAC under one secret, in hexadecimal.
+    ///
+    /// # Panics
+    /// Never: HMAC takes a key of any length.
     #[must_use]
     pub fn under(&self, secret: &SigningKey) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose()).expect("HMAC takes a key of any length");

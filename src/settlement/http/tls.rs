@@ -61,7 +61,7 @@ pub(super) async fn handshake(
 }
 
 fn failed(error: &io::Error) -> HandshakeError {
-    let by_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+    let by_tls = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
     let text = format!("TLS: {error}");
     if by_tls { HandshakeError::Untrusted(text) } else { HandshakeError::Lost(text) }
 }

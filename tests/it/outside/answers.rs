@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::ground::{Raw, open, read_request, receiver, try_once};
 use crate::support::receiver::say;
+use crate::support::repetitions;
 
 const ECHO: &str = r#"{"key":"k","amount_minor":"10900","currency":"EUR","reference":"R1"}"#;
 
@@ -57,6 +58,56 @@ async fn half_an_answer_is_not_known() {
 }
 
 #[tokio::test]
+async fn an_answer_that_nobody_asked_for_is_not_taken_for_that_of_the_next_request() {
+    let raw = Raw::start(|mut stream| async move {
+        read_request(&mut stream).await;
+        let both = format!("{}{}", say(201, &[], ECHO), say(201, &[], "{}"));
+        let _ = stream.write_all(both.as_bytes()).await;
+        // The next request on this connection has no answer of its own.
+        read_request(&mut stream).await;
+    })
+    .await;
+    let client = receiver(&raw.url, true);
+    assert_eq!(try_once(&client, &open()).await.as_str(), "paid");
+    let verdict = super::ground::try_key(&client, &open(), "l", 7).await;
+    // On a connection of its own it gets the first answer, whose key is another one.
+    assert_eq!((verdict.as_str(), raw.connections()), ("mismatch", 2));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_mangled_on_its_way_is_judged_without_a_panic() {
+    use proptest::strategy::{Strategy as _, ValueTree as _};
+    let whole = say(201, &[("retry-after", "1"), ("date", "Sun, 06 Nov 1994 08:49:37 GMT")], ECHO).into_bytes();
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let changes = proptest::collection::vec((0..whole.len(), proptest::num::u8::ANY), 1..4);
+    let mut paid = 0;
+    for _ in 0..repetitions("mangled answers", 150, 3000) {
+        let mut text = whole.clone();
+        for (place, byte) in changes.new_tree(&mut runner).expect("a value").current() {
+            text[place] = byte;
+        }
+        let sent = text.clone();
+        let raw = Raw::start(move |mut stream| {
+            let text = text.clone();
+            async move {
+                read_request(&mut stream).await;
+                let _ = stream.write_all(&text).await;
+            }
+        })
+        .await;
+        let verdict = try_once(&receiver(&raw.url, false), &open()).await;
+        if let Verdict::Paid { .. } = verdict {
+            paid += 1;
+            let text = String::from_utf8_lossy(&sent).into_owned();
+            assert!(text.starts_with("HTTP/1.") && text[8..].starts_with(" 2"), "{text}");
+            assert!(!text.contains("\"amount_minor\"") || text.contains("\"10900\""), "{text}");
+        }
+        assert!(!matches!(verdict, Verdict::Later { .. }), "{verdict:?}");
+    }
+    assert!(paid > 0, "some changes are harmless");
+}
+
+#[tokio::test]
 async fn an_endless_head_ends_at_its_bound() {
     let raw = Raw::start(|mut stream| async move {
         read_request(&mut stream).await;
@@ -89,7 +140,7 @@ async fn a_redirect_is_not_followed_and_stops_an_idempotent_receiver() {
 async fn silence_and_an_answer_byte_by_byte_end_at_the_time_out() {
     let silent = Raw::start(|mut stream| async move {
         read_request(&mut stream).await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     })
     .await;
     let slow = Raw::start(|mut stream| async move {

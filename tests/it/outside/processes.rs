@@ -255,7 +255,8 @@ async fn a_deadline_that_is_renewed_lets_it_run_and_one_that_is_not_kills_it() {
     let roll = Roll::new();
     let (held, launch) = launch();
     held.send_replace(boottime() + Duration::from_millis(800));
-    let renewing = tokio::spawn(async move {
+    let mut renewing = tokio::task::JoinSet::new();
+    renewing.spawn(async move {
         for _ in 0..10 {
             tokio::time::sleep(Duration::from_millis(200)).await;
             held.send_replace(boottime() + Duration::from_millis(800));
@@ -266,7 +267,7 @@ async fn a_deadline_that_is_renewed_lets_it_run_and_one_that_is_not_kills_it() {
     let since = boottime();
     let ended = run(&order(&format!("{}; sleep 600", roll.enter())), &launch, &open()).await;
     let took = boottime().since(since);
-    renewing.abort();
+    drop(renewing);
     assert_eq!((ended.ending, roll.alive()), (Ending::DeadlinePassed, Vec::new()));
     assert!(took > Duration::from_secs(2) && took < Duration::from_secs(8), "{took:?}");
 }

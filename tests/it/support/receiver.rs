@@ -46,7 +46,7 @@ pub enum Act {
 pub fn say(status: u16, headers: &[(&str, &str)], body: &str) -> String {
     let mut text = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        text = text + name + ": " + value + "\r\n";
     }
     text + "\r\n" + body
 }
