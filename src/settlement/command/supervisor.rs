@@ -17,6 +17,8 @@ use rustix::process::{
     setsid, wait,
 };
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use super::tree::kill_descendants;
 use super::wire::{Ended, Ending, MOST_LINE, MOST_OUTPUT, Order, deadline_of};
 use crate::clock;
@@ -48,6 +50,7 @@ enum Event {
 /// # Errors
 /// What kept it from being a supervisor at all. Nothing was started then.
 pub fn supervise() -> Result<(), String> {
+    outlive_signals().map_err(|error| format!("signals cannot be passed over: {error}"))?;
     set_child_subreaper(Some(getpid())).map_err(|error| format!("not the subreaper: {error}"))?;
     let mut input = BufReader::new(std::io::stdin());
     let mut line = String::new();
@@ -59,6 +62,18 @@ pub fn supervise() -> Result<(), String> {
     let mut output = std::io::stdout();
     // Whoever does not read it any more does not need it.
     let _ = output.write_all(ended.to_line().as_bytes()).and_then(|()| output.flush());
+    Ok(())
+}
+
+/// From here on a signal to end, which an init system sends to every process of a service, ends nothing: the pipe and the
+/// deadline say when, and there is a tree to kill first. A handler that was registered once stays, without its runtime; what
+/// is executed later has the signals' own meanings again.
+fn outlive_signals() -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
+        let _passed_over = signal(kind)?;
+    }
     Ok(())
 }
 

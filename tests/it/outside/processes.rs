@@ -370,6 +370,31 @@ fn a_parent_that_is_stopped_leaves_nothing_behind_once_its_lease_is_over() {
 }
 
 #[test]
+fn a_signal_to_end_does_not_end_a_supervisor_before_its_tree() {
+    let roll = Roll::new();
+    let mut child = Command::new(BURSAR)
+        .arg("supervise")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started");
+    let order = order(&format!("{}; setsid sh -c '{}; sleep 600' & sleep 600", roll.enter(), roll.enter()));
+    let order = Order { deadline: boottime() + Duration::from_mins(5), ..order };
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(order.to_line().as_bytes()).expect("written");
+    roll.wait_for(2);
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        kill_process(Pid::from_child(&child), signal).expect("ours");
+    }
+    assert_eq!(roll.alive().len(), 2);
+    drop(pipe);
+    let output = child.wait_with_output().expect("ended");
+    let ended = Ended::of_line(&String::from_utf8_lossy(&output.stdout)).expect("a report");
+    assert_eq!((ended.ending, roll.alive()), (Ending::Abandoned, Vec::new()));
+}
+
+#[test]
 fn a_program_dies_with_its_supervisor() {
     let roll = Roll::new();
     let mut child = Command::new(BURSAR)
