@@ -23,6 +23,7 @@ mod resume;
 mod run;
 mod runs;
 mod status;
+mod supervise;
 mod trigger;
 mod units;
 
@@ -103,6 +104,9 @@ enum Command {
     History(history::HistoryArgs),
     /// Check the store's contents against the guarantees; exit code 1 if one is broken.
     Audit(audit::AuditArgs),
+    /// Started by a replica for the handler `command`.
+    #[command(hide = true)]
+    Supervise(supervise::SuperviseArgs),
 }
 
 /// Reads the command line, runs one command, and answers how it ended. Messages of failure go to standard error.
@@ -145,6 +149,7 @@ impl Cli {
             Command::Resume(args) => Context::block_on(args.execute(&context)),
             Command::History(args) => Context::block_on(args.execute(&context)),
             Command::Audit(args) => Context::block_on(args.execute(&context)),
+            Command::Supervise(args) => args.execute(),
         }
     }
 }

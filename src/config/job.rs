@@ -8,6 +8,7 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 
 use super::error::Scope;
 use super::ledger::ledger;
+use super::outside::SENDING;
 use super::reader::{Checked, Context, Reported, TableReader};
 use super::ticks::rules_of;
 use super::tree::{Node, Value};
@@ -41,8 +42,15 @@ const BATCH_CONCURRENCY: RangeInclusive<u32> = 1..=8;
 const MAX_ATTEMPTS: RangeInclusive<u32> = 1..=100;
 /// Bounds of both ends of `retry.backoff`.
 const BACKOFF: RangeInclusive<Duration> = Duration::from_millis(1)..=DAY;
-/// Tables of handlers that come later.
-const LATER_TABLES: [&str; 3] = ["sql", "http", "command"];
+/// Tables of handlers, each with the tables that belong to it.
+const TABLES: [(&str, &[&str]); 5] = [
+    ("ledger", &["ledger", "payout"]),
+    ("sql", &["sql"]),
+    ("http", &["http"]),
+    ("command", &["command"]),
+    // Outside the test build it is a key like any other unknown one.
+    ("probe", &["probe"]),
+];
 
 /// Reads one job. An error means that findings were recorded.
 pub(super) fn job(context: &Context<'_>, number: usize, node: &Node) -> Checked<JobDefinition> {
@@ -200,64 +208,82 @@ fn retry(mut table: TableReader<'_>) -> Checked<RetryDefinition> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Handler {
     Ledger,
+    Sql,
+    Http,
+    Command,
     #[cfg(feature = "chaos")]
     Probe,
-    Later,
 }
 
 const HANDLERS: &[(&str, Handler)] = &[
     ("ledger", Handler::Ledger),
+    ("sql", Handler::Sql),
+    ("http", Handler::Http),
+    ("command", Handler::Command),
     #[cfg(feature = "chaos")]
     ("probe", Handler::Probe),
 ];
 
 fn handler(table: &mut TableReader<'_>) -> Checked<HandlerDefinition> {
     let handler = table.required("handler", "\"ledger\"", |node| {
-        if let Value::Text(name) = &node.value
-            && LATER_TABLES.contains(&name.as_str())
-        {
-            return Ok(Handler::Later);
+        // Until they are switched on, they are known and not offered.
+        let later = |word: &str| ["sql", "http", "command"].contains(&word);
+        let offered: Vec<(&str, Handler)> =
+            HANDLERS.iter().filter(|(word, _)| SENDING || !later(word)).copied().collect();
+        match &node.value {
+            Value::Text(word) if later(word) => choice(node, HANDLERS),
+            Value::Text(_)
+            | Value::Variable(_)
+            | Value::Whole(_)
+            | Value::Flag(_)
+            | Value::Other(_)
+            | Value::List(_)
+            | Value::Table(_) => choice(node, &offered),
         }
-        choice(node, HANDLERS)
     });
-    match handler {
-        Ok(Handler::Ledger) => {
-            other_handlers(table, &["probe"], "ledger");
+    let Ok(handler) = handler else {
+        // Where it is not known which was meant, the tables of none are judged.
+        known_tables().for_each(|(_, tables)| table.pass_over(tables));
+        return Err(Reported);
+    };
+    let own = match handler {
+        Handler::Ledger => {
             let (own, payout) = (table.table("ledger"), table.optional_table("payout"));
-            ledger(own?, payout?).map(HandlerDefinition::Ledger)
+            own.and_then(|own| ledger(own, payout?)).map(HandlerDefinition::Ledger)
         }
+        Handler::Sql => table.table("sql").and_then(super::outside::sql).map(HandlerDefinition::Sql),
+        Handler::Http => table.table("http").and_then(super::outside::http).map(HandlerDefinition::Http),
+        Handler::Command => table.table("command").and_then(super::outside::command).map(HandlerDefinition::Command),
         #[cfg(feature = "chaos")]
-        Ok(Handler::Probe) => {
-            other_handlers(table, &["ledger", "payout"], "probe");
-            table.table("probe").and_then(super::probe::probe).map(HandlerDefinition::Probe)
-        }
-        Ok(Handler::Later) => {
-            any_handler(table);
+        Handler::Probe => table.table("probe").and_then(super::probe::probe).map(HandlerDefinition::Probe),
+    };
+    other_handlers(table, handler);
+    switched_on(table, handler).and(own)
+}
+
+/// Refuses what is judged, but not in this version.
+fn switched_on(table: &TableReader<'_>, handler: Handler) -> Checked<()> {
+    match handler {
+        Handler::Sql | Handler::Http | Handler::Command if !SENDING => {
             Err(table.refuse("handler", "not in this version; expected \"ledger\"", Scope::Key))
         }
-        Err(Reported) => {
-            any_handler(table);
-            Err(Reported)
-        }
+        Handler::Ledger | Handler::Sql | Handler::Http | Handler::Command => Ok(()),
+        #[cfg(feature = "chaos")]
+        Handler::Probe => Ok(()),
     }
+}
+
+fn known_tables() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    TABLES.into_iter().filter(|(name, _)| HANDLERS.iter().any(|(word, _)| word == name))
 }
 
 /// Tables of other handlers than the job's own.
-fn other_handlers(table: &mut TableReader<'_>, others: &[&'static str], own: &str) {
-    for key in others {
-        // Outside the test build `probe` is a key like any other unknown one.
-        if (cfg!(feature = "chaos") || *key != "probe") && table.keys().any(|(there, _)| there == *key) {
-            table.pass_over(&[key]);
-            table.refuse(key, format!("belongs to another handler; this job's is \"{own}\""), Scope::Key);
+fn other_handlers(table: &mut TableReader<'_>, own: Handler) {
+    let own = HANDLERS.iter().find(|(_, handler)| *handler == own).map_or("", |(word, _)| *word);
+    for (name, tables) in known_tables() {
+        if name != own {
+            // The finding stands; nothing else depends on these tables.
+            let _reported = table.not_here(tables, &format!("belongs to another handler; this job's is \"{own}\""));
         }
     }
-    table.not_yet(&LATER_TABLES, "expected handler = \"ledger\"");
-}
-
-/// Where it is not known which handler was meant, the tables of none are judged.
-fn any_handler(table: &mut TableReader<'_>) {
-    table.pass_over(&["ledger", "payout"]);
-    table.pass_over(&LATER_TABLES);
-    #[cfg(feature = "chaos")]
-    table.pass_over(&["probe"]);
 }

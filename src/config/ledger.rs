@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::Scope;
-use super::reader::{Checked, TableReader};
+use super::outside::SENDING;
+use super::reader::{Checked, Reported, TableReader};
+use super::receiver::{KEYS, receiver};
 use super::values::{choice, parsed, text};
 use crate::domain::entry::{merchant_id, source_name};
 use crate::domain::job::{LedgerDefinition, PayoutDefinition, Release};
@@ -13,22 +15,6 @@ use crate::domain::money::Currency;
 const MOST_NAMES: usize = 256;
 /// The most merchants that a job may name.
 const MOST_MERCHANTS: usize = 10_000;
-/// Keys of payouts over HTTP.
-const HTTP_KEYS: [&str; 13] = [
-    "url",
-    "idempotent",
-    "key_valid_for",
-    "refusals",
-    "max_refusals",
-    "not_done",
-    "timeout",
-    "secret_files",
-    "secret_file",
-    "lookup_url",
-    "max_per_second",
-    "max_in_flight",
-    "signature",
-];
 
 /// Reads both tables; `payout` may be absent.
 pub(super) fn ledger(mut table: TableReader<'_>, payout: Option<TableReader<'_>>) -> Checked<LedgerDefinition> {
@@ -65,14 +51,25 @@ pub(super) fn ledger(mut table: TableReader<'_>, payout: Option<TableReader<'_>>
 }
 
 fn payout(mut table: TableReader<'_>) -> Checked<PayoutDefinition> {
-    let none = table.or("kind", true, |node| choice(node, &[("none", true), ("http", false)]));
-    let kind = if none == Ok(false) {
-        table.pass_over(&HTTP_KEYS);
-        let problem = "found \"http\", which is not in this version; expected \"none\"";
-        Err(table.refuse("kind", problem, Scope::Key))
-    } else {
-        table.not_yet(&HTTP_KEYS, "payouts of kind \"none\" take no such key");
-        none.map(|_| PayoutDefinition::None)
+    let http = table.or("kind", false, |node| choice(node, &[("none", false), ("http", true)]));
+    let kind = match http {
+        Ok(true) => {
+            let receiver = receiver(&mut table);
+            if SENDING {
+                receiver.map(|receiver| PayoutDefinition::Http(Box::new(receiver)))
+            } else {
+                let problem = "found \"http\", which is not in this version; expected \"none\"";
+                Err(table.refuse("kind", problem, Scope::Key))
+            }
+        }
+        Ok(false) => {
+            let foreign = table.not_here(&KEYS, "belongs to payouts of kind \"http\"; this job's is \"none\"");
+            foreign.map(|()| PayoutDefinition::None)
+        }
+        Err(Reported) => {
+            table.pass_over(&KEYS);
+            Err(Reported)
+        }
     };
     table.finish();
     kind

@@ -15,9 +15,11 @@ mod error;
 mod job;
 mod layers;
 mod ledger;
+mod outside;
 #[cfg(feature = "chaos")]
 mod probe;
 mod reader;
+mod receiver;
 mod schedule_file;
 mod secret;
 mod ticks;

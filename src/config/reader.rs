@@ -244,12 +244,20 @@ impl<'a> TableReader<'a> {
 
     /// Keys that a later version will know: refused where they are there, with the reason.
     pub(super) fn not_yet(&mut self, keys: &[&'static str], instead: &str) {
+        // The finding stands; nothing else depends on these keys.
+        let _reported = self.not_here(keys, &format!("not in this version; {instead}"));
+    }
+
+    /// Keys that have no place here: refused where they are there, with the reason, and not judged.
+    pub(super) fn not_here(&mut self, keys: &[&'static str], problem: &str) -> Checked<()> {
         self.pass_over(keys);
+        let mut sound = Ok(());
         for key in keys {
             if self.table.is_some_and(|table| table.contains_key(*key)) {
-                self.refuse(key, format!("not in this version; {instead}"), Scope::Key);
+                sound = Err(self.refuse(key, problem, Scope::Key));
             }
         }
+        sound
     }
 
     /// Keys that are not judged, nor offered as known.

@@ -140,6 +140,7 @@ fn selections_are_apart(context: &Context<'_>, jobs: &[(&Node, &JobDefinition)])
     for (node, job) in jobs {
         match &job.handler {
             HandlerDefinition::Ledger(ledger) => ledgers.push((node, job, ledger)),
+            HandlerDefinition::Sql(_) | HandlerDefinition::Http(_) | HandlerDefinition::Command(_) => {}
             #[cfg(feature = "chaos")]
             HandlerDefinition::Probe(_) => {}
         }

@@ -101,7 +101,6 @@ pub(super) fn whole_u32(node: &Node, bounds: RangeInclusive<u32>) -> Read<u32> {
 }
 
 /// `true` or `false`.
-#[cfg_attr(not(feature = "chaos"), expect(dead_code, reason = "the first key that takes it belongs to the test build"))]
 pub(super) fn flag(node: &Node) -> Read<bool> {
     match &node.value {
         Value::Flag(flag) => Ok(*flag),

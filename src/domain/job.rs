@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::money::Currency;
+use super::outside::{CommandDefinition, HttpDefinition, ReceiverDefinition, SqlDefinition};
 use super::{ElectionName, JobName};
 
 /// One schedule entry.
@@ -151,6 +152,12 @@ pub enum CutoffRule {
 pub enum HandlerDefinition {
     /// Nets entries, posts to the ledger, writes payouts. In-store.
     Ledger(LedgerDefinition),
+    /// Statements of the user. In-store.
+    Sql(SqlDefinition),
+    /// A request per unit. Outside.
+    Http(HttpDefinition),
+    /// A process per unit. Outside.
+    Command(CommandDefinition),
     /// The handler of the tests. In-store or outside, as configured.
     #[cfg(feature = "chaos")]
     Probe(ProbeDefinition),
@@ -162,6 +169,9 @@ impl HandlerDefinition {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Ledger(_) => "ledger",
+            Self::Sql(_) => "sql",
+            Self::Http(_) => "http",
+            Self::Command(_) => "command",
             #[cfg(feature = "chaos")]
             Self::Probe(_) => "probe",
         }
@@ -203,6 +213,8 @@ pub enum Release {
 pub enum PayoutDefinition {
     /// They stay in the store for whoever takes them from there.
     None,
+    /// A request each.
+    Http(Box<ReceiverDefinition>),
 }
 
 /// The handler of the tests: what it does, by unit key.
@@ -277,16 +289,16 @@ impl RetryDefinition {
     }
 }
 
-mod millis {
+pub(super) mod millis {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::domain) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    pub(in crate::domain) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         u64::deserialize(from).map(Duration::from_millis)
     }
 }

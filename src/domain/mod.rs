@@ -10,10 +10,12 @@ pub mod moment;
 pub mod money;
 pub mod names;
 pub mod netting;
+pub mod outside;
 pub mod payout;
 pub mod run;
 pub mod term;
 pub mod unit;
+pub mod web_address;
 
 pub use moment::Moment;
 pub use names::{ElectionName, JobName, NameError, ReplicaId};

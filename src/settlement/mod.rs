@@ -10,8 +10,12 @@
 //!
 //! Deliberately absent: `sql`, `http` and `command`, whose places these two shapes are.
 
+mod absent;
 mod catch;
+pub mod command;
 mod departure;
+mod fence;
+pub mod http;
 mod ledger;
 #[cfg(feature = "chaos")]
 mod probe;
@@ -23,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use catch::{caught, guarded};
 pub use departure::{Departure, Leave, NotSent};
+pub use fence::Fence;
 
 use crate::domain::Claim;
 use crate::domain::job::HandlerDefinition;
@@ -87,6 +92,8 @@ impl Handler {
         let _ = (claim, stop);
         match &run.definition.handler {
             HandlerDefinition::Ledger(definition) => ledger::handler(definition),
+            // The configuration refuses them: such a run is another release's.
+            HandlerDefinition::Sql(_) | HandlerDefinition::Http(_) | HandlerDefinition::Command(_) => absent::handler(),
             #[cfg(feature = "chaos")]
             HandlerDefinition::Probe(definition) => probe::handler(definition, run, claim, stop),
         }

@@ -110,6 +110,8 @@ pub struct Call {
     pub charged: u32,
     /// Whether an earlier try's outcome is unknown.
     pub in_doubt: bool,
+    /// The bytes that were stored with the instruction; the same at every try.
+    pub body: Vec<u8>,
 }
 
 /// What came of a call.

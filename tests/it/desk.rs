@@ -359,7 +359,10 @@ pub fn definition(name: &str, handler: HandlerDefinition) -> JobDefinition {
 pub fn effect(run: &OpenRun) -> Effect {
     match &run.definition.handler {
         HandlerDefinition::Ledger(ledger) => Effect::Ledger(ledger.clone()),
-        HandlerDefinition::Probe(_) => panic!("a ledger job"),
+        HandlerDefinition::Sql(_)
+        | HandlerDefinition::Http(_)
+        | HandlerDefinition::Command(_)
+        | HandlerDefinition::Probe(_) => panic!("a ledger job"),
     }
 }
 

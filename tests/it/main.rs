@@ -20,6 +20,7 @@ mod ingest;
 mod leadership;
 mod ledger;
 mod operation;
+mod outside;
 mod pauses;
 mod recovery;
 mod rows;

@@ -46,7 +46,9 @@ impl Due {
 /// Whether an unknown outcome of this job's calls may be tried again.
 fn is_idempotent(handler: &HandlerDefinition) -> bool {
     match handler {
-        HandlerDefinition::Ledger(_) => false,
+        HandlerDefinition::Ledger(_) | HandlerDefinition::Sql(_) => false,
+        HandlerDefinition::Http(http) => http.receiver.idempotent,
+        HandlerDefinition::Command(command) => command.idempotent,
         #[cfg(feature = "chaos")]
         HandlerDefinition::Probe(probe) => probe.idempotent,
     }
@@ -135,6 +137,7 @@ fn call(row: &PgRow, due: &[Due]) -> Result<Option<Call>, sqlx::Error> {
         attempt: attempt.unsigned_abs(),
         charged: due[place].attempts.unsigned_abs(),
         in_doubt: row.try_get("in_doubt")?,
+        body: row.try_get("body")?,
     }))
 }
 

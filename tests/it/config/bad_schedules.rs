@@ -33,7 +33,7 @@ const AFTER_JOB: &[(&str, &[&str])] = &[
         &["s.toml:5:12: job[a].calendar: not in this version", "s.toml:6:8: job[a].roll: not in this version"],
     ),
     ("statement_timeout = \"5m\"", &["s.toml:5:21: job[a].statement_timeout: not in this version"]),
-    ("[job.sql]\nunits = \"x\"", &["s.toml:5:1: job[a].sql: not in this version; expected handler = \"ledger\""]),
+    ("[job.sql]\nunits = \"x\"", &["s.toml:5:1: job[a].sql: belongs to another handler; this job's is \"ledger\""]),
     ("[[calendar]]\nname = \"house\"", &["s.toml:5:1: calendar: not in this version"]),
     (
         "timezone = \"Europe/Londn\"",
@@ -125,7 +125,37 @@ const AFTER_JOB: &[(&str, &[&str])] = &[
             "s.toml:9:1: job[a].payout.xyz: unknown key",
         ],
     ),
-    ("[job.payout]\nkind = \"none\"\nurl = \"https://bank\"", &["s.toml:7:7: job[a].payout.url: not in this version"]),
+    (
+        "[job.payout]\nkind = \"http\"\nurl = \"ftp://bank\"\nidempotent = 1\nkey_valid_for = \"30s\"\nrefusals = [401, 500, 422]\nnot_done = [422, 412]\nmax_refusals = 0\ntimeout = \"6m\"\nsecret_files = [\"a\"]\nlookup_url = \"https://bank\"\nmax_per_second = 0\nmax_in_flight = 1001\ntls_ca = \"ca.pem\"",
+        &[
+            "s.toml:6:8: job[a].payout.kind: found \"http\", which is not in this version",
+            "s.toml:7:7: job[a].payout.url: found no http:// or https:// at its start, expected a URL such as",
+            "s.toml:8:14: job[a].payout.idempotent: found 1, expected true or false",
+            "s.toml:10:13: job[a].payout.refusals[0]: found 401, which has a meaning of its own",
+            "s.toml:10:18: job[a].payout.refusals[1]: found 500, expected a whole number from 400 to 499",
+            "s.toml:11:18: job[a].payout.not_done[1]: found 412, which has a meaning of its own",
+            "s.toml:12:16: job[a].payout.max_refusals: found 0, expected a whole number from 1 to 10000",
+            "s.toml:13:11: job[a].payout.timeout: found the text \"6m\", expected a duration from 100ms to 5m",
+            "s.toml:14:17: job[a].payout.secret_files[0]: found a relative path, expected an absolute one",
+            "s.toml:15:14: job[a].payout.lookup_url: found not exactly one {key}, expected a URL such as",
+            "s.toml:16:18: job[a].payout.max_per_second: found 0, expected a whole number from 1 to 10000",
+            "s.toml:17:17: job[a].payout.max_in_flight: found 1001, expected a whole number from 1 to 1000",
+            "s.toml:18:10: job[a].payout.tls_ca: found a relative path, expected an absolute one",
+        ],
+    ),
+    (
+        "[job.payout]\nkind = \"http\"\nurl = \"https://bank\"\nkey_valid_for = \"40s\"\nrefusals = [422]\nnot_done = [422]\nsecret_files = [\"/a\", \"/a\"]",
+        &[
+            "s.toml:6:8: job[a].payout.kind: found \"http\", which is not in this version",
+            "s.toml:8:17: job[a].payout.key_valid_for: too short for one try",
+            "s.toml:10:12: job[a].payout.not_done: names 422, which `refusals` names too",
+            "s.toml:11:16: job[a].payout.secret_files: names one twice",
+        ],
+    ),
+    (
+        "[job.payout]\nkind = \"none\"\nurl = \"https://bank\"",
+        &["s.toml:7:7: job[a].payout.url: belongs to payouts of kind \"http\"; this job's is \"none\""],
+    ),
     (
         "[job.payout]\nkind = \"wire\"",
         &["s.toml:6:8: job[a].payout.kind: found the text \"wire\", expected \"none\" or \"http\""],
@@ -148,6 +178,8 @@ const AFTER_JOB: &[(&str, &[&str])] = &[
     (
         "[[job]]\nname = \"a\"\ncron = \"0 6 * *\"\nhandler = \"sql\"",
         &[
+            "s.toml:5:1: job[a].sql.settle: missing; expected one statement over bursar_batch",
+            "s.toml:5:1: job[a].sql.units: missing; expected a query with the columns key and payload",
             "s.toml:6:8: job[a].name: another job has this name too (s.toml:2:8), expected each once",
             "s.toml:7:8: job[a].cron: ",
             "s.toml:8:11: job[a].handler: not in this version; expected \"ledger\"",
@@ -177,6 +209,35 @@ const WHOLE: &[(&str, &[&str])] = &[
             "s.toml:2:8: job[#1].name: \"Daily\" is not a valid job name: expected 1 to 64 of a-z, 0-9 and '-'",
             "s.toml:3:8: job[#1].cron: ",
             "s.toml:4:11: job[#1].handler: found the text \"leger\", expected \"ledger\"",
+        ],
+    ),
+    (
+        "[[job]]\nname = \"q\"\ncron = \"0 6 * * *\"\nhandler = \"sql\"\n[job.sql]\nunits = \" \"\nsettle = \"\"\"update t\nset x = 1\"\"\"\nsize = 1\n[job.ledger]",
+        &[
+            "s.toml:4:11: job[q].handler: not in this version; expected \"ledger\"",
+            "s.toml:6:9: job[q].sql.units: found an empty text, expected a statement",
+            "s.toml:7:10: job[q].sql.settle: found no bursar_batch, expected one statement that settles its rows",
+            "s.toml:9:1: job[q].sql.size: unknown key",
+            "s.toml:10:1: job[q].ledger: belongs to another handler; this job's is \"sql\"",
+        ],
+    ),
+    (
+        "[[job]]\nname = \"q\"\ncron = \"0 6 * * *\"\nhandler = \"http\"\n[job.http]\nurl = \"https://u:p@bank\"",
+        &[
+            "s.toml:4:11: job[q].handler: not in this version; expected \"ledger\"",
+            "s.toml:5:6: job[q].http.units: missing; expected a query with the columns key and payload",
+            "s.toml:6:7: job[q].http.url: found a user in the URL, expected a URL such as",
+        ],
+    ),
+    (
+        "[[job]]\nname = \"q\"\ncron = \"0 6 * * *\"\nhandler = \"command\"\n[job.command]\nunits = \"select 1\"\nprogram = \"settle\"\nargs = [\"\", 1]\nenvironment = [\"HOME\", \"BURSAR_X\", \"A-B\"]\ntimeout = \"25h\"",
+        &[
+            "s.toml:4:11: job[q].handler: not in this version; expected \"ledger\"",
+            "s.toml:7:11: job[q].command.program: found a relative path, expected an absolute one",
+            "s.toml:8:13: job[q].command.args[1]: found 1, expected a text in quotes",
+            "s.toml:9:24: job[q].command.environment[1]: found a variable of bursar's own",
+            "s.toml:9:36: job[q].command.environment[2]: found no name of a variable",
+            "s.toml:10:11: job[q].command.timeout: found the text \"25h\", expected a duration from 100ms to 1day",
         ],
     ),
     (

@@ -30,6 +30,7 @@ pub mod postgres;
 pub mod process;
 pub mod proof;
 pub mod proxy;
+pub mod receiver;
 pub mod replica;
 pub mod sampler;
 pub mod scratch;

@@ -1,0 +1,70 @@
+//! The handler `http`: a request per unit, by the same rules as a payout.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::answer::Verdict;
+use super::receiver::{Receiver, Request, StoreTime};
+use crate::settlement::{CallOutcome, Departure, Fence, OutsideHandler};
+use crate::store::Call;
+
+/// Asks for the store's time, as it is known now; `None` while it is not.
+pub type AskStoreTime = Arc<dyn Fn() -> Option<StoreTime> + Send + Sync>;
+
+/// Sends a unit's stored bytes to a receiver.
+pub struct HttpHandler {
+    receiver: Arc<Receiver>,
+    fence: Fence,
+    store_time: AskStoreTime,
+}
+
+impl HttpHandler {
+    /// For one tenure.
+    #[must_use]
+    pub fn new(receiver: Arc<Receiver>, fence: Fence, store_time: AskStoreTime) -> Self {
+        Self { receiver, fence, store_time }
+    }
+}
+
+#[async_trait]
+impl OutsideHandler for HttpHandler {
+    fn is_idempotent(&self) -> bool {
+        self.receiver.rules().idempotent
+    }
+
+    async fn call(&self, call: &Call, departure: &Departure) -> CallOutcome {
+        let Some(store_time) = (self.store_time)() else {
+            return CallOutcome::Failed { error: "the store's time is not known yet".to_owned(), permanent: false };
+        };
+        let request = Request {
+            key: &call.idempotency_key,
+            body: &call.body,
+            fence: &self.fence,
+            in_doubt: call.in_doubt,
+            store_time,
+            not_after: None,
+        };
+        outcome(self.receiver.send(&request, departure).await)
+    }
+}
+
+/// A verdict in the words of the port of calls, which knows no stops and no waits: a stop is an attempt that failed.
+fn outcome(verdict: Verdict) -> CallOutcome {
+    match verdict {
+        Verdict::Paid { .. } => CallOutcome::Done,
+        Verdict::Rejected { status } => {
+            CallOutcome::Failed { error: format!("refused: answered {status}"), permanent: true }
+        }
+        Verdict::RefusedInDoubt { status } => {
+            CallOutcome::Unknown { error: format!("answered {status} after a try that may have had its effect") }
+        }
+        Verdict::Mismatch { why: error } | Verdict::Later { why: error, .. } | Verdict::Unknown { why: error } => {
+            CallOutcome::Unknown { error }
+        }
+        Verdict::Undone { why: error, .. } | Verdict::StopReceiver { why: error, .. } => {
+            CallOutcome::Failed { error, permanent: false }
+        }
+        Verdict::Fenced { .. } | Verdict::NotSent => CallOutcome::NotSent,
+    }
+}

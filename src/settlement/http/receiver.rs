@@ -1,0 +1,311 @@
+//! A receiver with everything that its requests share: limits, secrets, TLS, and, where it is idempotent, connections.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsConnector;
+
+use super::answer::{Asked, Seen, Unsent, Verdict, verdict};
+use super::client::{Connection, Outgoing, connect};
+use super::echo::Expected;
+use super::look_up::{LookUp, look_up_verdict};
+use super::pace::Pace;
+use super::secrets::{Secrets, SigningKey};
+use super::signature::{self, Signed};
+use super::tls;
+use crate::clock;
+use crate::domain::Moment;
+use crate::domain::job::fingerprint;
+use crate::domain::outside::ReceiverDefinition;
+use crate::domain::web_address::WebAddress;
+use crate::settlement::{Departure, Fence};
+
+/// A connection that was not used for so long is not used again: many servers close theirs after five seconds.
+const IDLE_MOST: Duration = Duration::from_secs(3);
+/// How often a connection that was lost while leave was awaited is made anew.
+const CONNECTS_MOST: u32 = 3;
+
+/// The store's time as it was known at a moment, from which it is known later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreTime {
+    /// The store's time.
+    pub store: DateTime<Utc>,
+    /// When it was that.
+    pub at: Moment,
+}
+
+impl StoreTime {
+    /// The store's time at a later moment.
+    #[must_use]
+    pub fn at(self, moment: Moment) -> DateTime<Utc> {
+        let passed = TimeDelta::from_std(moment.since(self.at)).unwrap_or(TimeDelta::MAX);
+        self.store.checked_add_signed(passed).unwrap_or(self.store)
+    }
+}
+
+/// One try of one instruction.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The idempotency key.
+    pub key: &'a str,
+    /// The stored bytes.
+    pub body: &'a [u8],
+    /// Token and scope.
+    pub fence: &'a Fence,
+    /// Whether any earlier try of this key is in doubt.
+    pub in_doubt: bool,
+    /// The store's time, for the signature and for dates in answers.
+    pub store_time: StoreTime,
+    /// The first byte leaves before this moment or not at all; `None`: no limit.
+    pub not_after: Option<Moment>,
+}
+
+/// Why a receiver cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiverError {
+    /// Its address.
+    #[error("the receiver's address: {0}")]
+    Address(#[from] crate::domain::web_address::AddressError),
+    /// Its authorities.
+    #[error("the receiver's tls_ca: {0}")]
+    Authorities(String),
+}
+
+/// A receiver.
+pub struct Receiver {
+    rules: ReceiverDefinition,
+    address: WebAddress,
+    tls: Option<TlsConnector>,
+    secrets: Secrets,
+    pace: Mutex<Option<Pace>>,
+    slots: Semaphore,
+    idle: Mutex<Vec<(Connection, Moment)>>,
+}
+
+impl Receiver {
+    /// Sets one up. Reads the authorities' certificates; connects to nothing.
+    ///
+    /// # Errors
+    /// [`ReceiverError`].
+    pub fn new(rules: ReceiverDefinition) -> Result<Self, ReceiverError> {
+        let address = WebAddress::new(&rules.url)?;
+        let mut secure = address.is_secure();
+        if let Some(url) = &rules.lookup_url {
+            secure |= WebAddress::for_key(url, "k")?.is_secure();
+        }
+        let ca = rules.tls_ca.as_ref().map(PathBuf::from);
+        let tls = if secure { Some(tls::connector(ca.as_deref()).map_err(ReceiverError::Authorities)?) } else { None };
+        Ok(Self {
+            address,
+            tls,
+            secrets: Secrets::new(rules.secret_files.iter().map(PathBuf::from).collect()),
+            pace: Mutex::new(rules.max_per_second.map(Pace::new)),
+            slots: Semaphore::new(usize::try_from(rules.max_in_flight.max(1)).unwrap_or(1)),
+            idle: Mutex::default(),
+            rules,
+        })
+    }
+
+    /// The rules.
+    #[must_use]
+    pub const fn rules(&self) -> &ReceiverDefinition {
+        &self.rules
+    }
+
+    /// What it is stopped by: scheme, host and port.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.address.origin()
+    }
+
+    /// Requests that could go on the wire now: no more instructions are to be taken as `sending`.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.slots.available_permits()
+    }
+
+    /// How often its secrets have changed.
+    pub async fn secret_changes(&self) -> u64 {
+        self.secrets.changes(clock::boottime()).await
+    }
+
+    /// Makes one try. Waits for its turn; asks for leave right before the first byte. Dropped, it closes its connection.
+    pub async fn send(&self, request: &Request<'_>, departure: &Departure) -> Verdict {
+        let expected = Expected::of(request.key, request.body);
+        let seen = self.exchange("POST", &self.address, request, departure, self.rules.idempotent).await;
+        let store_now = request.store_time.at(clock::boottime());
+        let asked = Asked { expected: &expected, term: request.fence.term, in_doubt: request.in_doubt, store_now };
+        verdict(&seen, &self.rules, asked)
+    }
+
+    /// Asks the receiver for the key; `None` where it offers no look-up. Asks for leave as well: nothing of a tenure goes on
+    /// after it.
+    pub async fn look_up(&self, request: &Request<'_>, departure: &Departure) -> Option<LookUp> {
+        let url = self.rules.lookup_url.as_deref()?;
+        let expected = Expected::of(request.key, request.body);
+        let seen = match WebAddress::for_key(url, request.key) {
+            Ok(address) => {
+                let asking = Request { body: &[], ..*request };
+                self.exchange("GET", &address, &asking, departure, false).await
+            }
+            Err(error) => Seen::Unsent(Unsent::Unfit(error.to_string())),
+        };
+        Some(look_up_verdict(&seen, &expected))
+    }
+
+    async fn exchange(
+        &self,
+        method: &'static str,
+        address: &WebAddress,
+        request: &Request<'_>,
+        departure: &Departure,
+        reuse: bool,
+    ) -> Seen {
+        // Closed never: the semaphore lives as long as this.
+        let Ok(_slot) = self.slots.acquire().await else { return Seen::Unsent(Unsent::NoLeave) };
+        let turn = self.turn();
+        if turn > Duration::ZERO {
+            tokio::time::sleep(turn).await;
+        }
+        // Before leave is asked: between leave and the first byte nothing is waited for.
+        let secrets = match self.secrets.current(clock::boottime()).await {
+            Ok(secrets) => secrets,
+            Err(error) => return Seen::Unsent(Unsent::Unsigned(error.to_string())),
+        };
+        let mut connection = match self.depart(address, request, departure, reuse).await {
+            Ok(connection) => connection,
+            Err(unsent) => return Seen::Unsent(unsent),
+        };
+        let outgoing = match outgoing(method, address, request, &secrets, reuse) {
+            Ok(outgoing) => outgoing,
+            Err(unsent) => return Seen::Unsent(unsent),
+        };
+        let seen = connection.exchange(outgoing, self.rules.timeout).await;
+        if reuse && matches!(seen, Seen::Answer(_)) && connection.is_usable() {
+            self.keep(connection);
+        }
+        seen
+    }
+
+    fn turn(&self) -> Duration {
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        pace.as_mut().map_or(Duration::ZERO, |pace| pace.take(clock::boottime()))
+    }
+
+    /// A connection that is up, with leave to write on it.
+    async fn depart(
+        &self,
+        address: &WebAddress,
+        request: &Request<'_>,
+        departure: &Departure,
+        reuse: bool,
+    ) -> Result<Connection, Unsent> {
+        let tls = if address.is_secure() { self.tls.as_ref() } else { None };
+        for _ in 0..CONNECTS_MOST {
+            let kept = if reuse { self.kept() } else { None };
+            let mut connection = match kept {
+                Some(connection) => connection,
+                None => connect(address, tls, self.rules.timeout).await?,
+            };
+            departure.depart().await.map_err(|_| Unsent::NoLeave)?;
+            if request.not_after.is_some_and(|last| clock::boottime() >= last) {
+                return Err(Unsent::TooLate);
+            }
+            if connection.is_usable() {
+                return Ok(connection);
+            }
+        }
+        Err(Unsent::NotConnected("the connection was closed before it was used, several times".to_owned()))
+    }
+
+    fn kept(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock::boottime();
+        while let Some((mut connection, since)) = idle.pop() {
+            if now.since(since) < IDLE_MOST && connection.is_usable() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock::boottime();
+        idle.retain(|(_, since)| now.since(*since) < IDLE_MOST);
+        // No more than can be on the wire at once, since each was.
+        idle.push((connection, now));
+    }
+}
+
+fn outgoing(
+    method: &'static str,
+    address: &WebAddress,
+    request: &Request<'_>,
+    secrets: &[SigningKey],
+    reuse: bool,
+) -> Result<Outgoing, Unsent> {
+    let signed = Signed {
+        method,
+        time: request.store_time.at(clock::boottime()).timestamp(),
+        key: request.key,
+        term: request.fence.term,
+        scope: &request.fence.scope,
+        body: request.body,
+    };
+    let mut outgoing = hyper::Request::builder()
+        .method(method)
+        .uri(address.target())
+        .header(HOST, address.authority())
+        .header(USER_AGENT, concat!("bursar/", env!("CARGO_PKG_VERSION")))
+        .header(ACCEPT, "application/json")
+        .header(ACCEPT_ENCODING, "identity")
+        .header("idempotency-key", request.key)
+        .header("fencing-token", request.fence.term.get())
+        .header("fencing-scope", &request.fence.scope);
+    if let Some(signature) = signed.header(secrets) {
+        outgoing = outgoing.header(signature::HEADER, signature);
+    }
+    if !reuse {
+        outgoing = outgoing.header(CONNECTION, "close");
+    }
+    if method == "POST" {
+        outgoing = outgoing.header(CONTENT_TYPE, "application/json");
+    }
+    let body = Full::new(Bytes::copy_from_slice(request.body));
+    outgoing.body(body).map_err(|error| Unsent::Unfit(format!("no request can be made of it: {error}")))
+}
+
+/// The receivers of a process: one for each definition, so that all runs of a job share limits and connections.
+#[derive(Default)]
+pub struct Receivers(Mutex<HashMap<String, Arc<Receiver>>>);
+
+/// Beyond so many definitions, those that nobody uses are let go.
+const MOST_RECEIVERS: usize = 512;
+
+impl Receivers {
+    /// The receiver of a definition; the same one for the same definition.
+    ///
+    /// # Errors
+    /// [`ReceiverError`] where it cannot be set up.
+    pub fn of(&self, definition: &ReceiverDefinition) -> Result<Arc<Receiver>, ReceiverError> {
+        let name = fingerprint(definition);
+        let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(receiver) = receivers.get(&name) {
+            return Ok(Arc::clone(receiver));
+        }
+        if receivers.len() >= MOST_RECEIVERS {
+            receivers.retain(|_, receiver| Arc::strong_count(receiver) > 1);
+        }
+        let receiver = Arc::new(Receiver::new(definition.clone())?);
+        receivers.insert(name, Arc::clone(&receiver));
+        Ok(receiver)
+    }
+}

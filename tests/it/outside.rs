@@ -1,0 +1,8 @@
+//! What leaves the house: requests to receivers, and processes of `command` handlers, without a store.
+
+mod answers;
+mod ground;
+mod processes;
+mod reference;
+mod requests;
+mod tls;
