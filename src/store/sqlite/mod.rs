@@ -45,6 +45,7 @@ mod sessions;
 mod settings;
 mod settle;
 mod settle_ledger;
+mod settle_parts;
 mod status;
 mod store;
 mod tenure;
