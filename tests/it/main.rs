@@ -26,6 +26,7 @@ mod rows;
 mod samples;
 mod settling;
 mod smoke;
+mod sqlite;
 mod support;
 mod tenure;
 mod tenures;

@@ -11,6 +11,7 @@
 //!
 //! Deliberately absent: background tasks and retries.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -154,6 +155,11 @@ impl Sessions {
         Ok(Session { connection, watch, closed })
     }
 
+    /// Where the file is.
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// The longest wait for the file's write lock.
     pub(super) fn write_lock_within(&self) -> Duration {
         match &self.purpose {
@@ -231,7 +237,11 @@ impl Held {
     /// The connection.
     pub(super) fn connection(&mut self) -> &mut SqliteConnection {
         // Taken out only by what consumes the value.
-        &mut self.session.as_mut().expect("a session that is lent is there until it is given back or dropped").connection
+        &mut self
+            .session
+            .as_mut()
+            .expect("a session that is lent is there until it is given back or dropped")
+            .connection
     }
 
     fn arm(&self) {

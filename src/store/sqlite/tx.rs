@@ -21,6 +21,7 @@ use super::sessions::{Held, Sessions};
 use super::within::{BUSY_PAUSE, COMMIT, ENTER, ROLLBACK, within};
 use crate::clock;
 use crate::domain::Claim;
+use crate::hostproc;
 use crate::store::{Entered, FenceHolder, Halt, StoreError};
 
 /// The kinds of fenced transaction that a tenure makes.
@@ -58,8 +59,30 @@ pub(super) type FencedTx = Tx;
 /// [`StoreError::TryAgain`] where the lock is not to be had within the sessions' bound; [`StoreError::Ended`].
 pub(super) async fn begin_immediate(sessions: &Arc<Sessions>, operation: &'static str) -> Result<Tx, StoreError> {
     let mut held = sessions.acquire(operation).await?;
-    lock(held.connection(), operation, sessions.write_lock_within(), || sessions.is_closed()).await?;
-    Ok(Tx { held, operation, writes: true })
+    let locked = lock(held.connection(), operation, sessions.write_lock_within(), || sessions.is_closed()).await;
+    match locked {
+        Ok(()) => Ok(Tx { held, operation, writes: true }),
+        Err(StoreError::TryAgain { operation, code, detail }) => {
+            held.give_back();
+            let holder = hostproc::write_lock_holder(sessions.path()).ok().flatten();
+            let who = holder.map_or_else(String::new, |holder| format!("; {holder} holds it now"));
+            Err(StoreError::TryAgain { operation, code, detail: format!("{detail}{who}") })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The same, asking once; `None` where another connection has the lock.
+pub(super) async fn begin_once(sessions: &Arc<Sessions>, operation: &'static str) -> Result<Option<Tx>, StoreError> {
+    let mut held = sessions.acquire(operation).await?;
+    match sqlx::raw_sql("begin immediate").execute(held.connection()).await {
+        Ok(_) => Ok(Some(Tx { held, operation, writes: true })),
+        Err(error) if is_busy(&error) => {
+            held.give_back();
+            Ok(None)
+        }
+        Err(error) => Err(fault(operation, &error)),
+    }
 }
 
 /// Begins a transaction that reads one snapshot, and writes nothing.
@@ -155,11 +178,7 @@ async fn ask(tx: &mut Tx, claim: &Claim, kind: Kind) -> Result<Answer, StoreErro
 
 /// Raises the sequence of fenced transactions.
 pub(super) async fn raise(connection: &mut SqliteConnection, operation: &'static str) -> Result<(), StoreError> {
-    sqlx::query(include_str!("sql/fenced_seq_raise.sql"))
-        .execute(connection)
-        .await
-        .map(|_| ())
-        .map_err(at(operation))
+    sqlx::query(include_str!("sql/fenced_seq_raise.sql")).execute(connection).await.map(|_| ()).map_err(at(operation))
 }
 
 /// A row of the fence.
@@ -292,11 +311,7 @@ mod tests {
     fn the_fence_answers_by_term_and_tenure_and_halt() {
         let tenure = |n: u128| TenureId(uuid::Uuid::from_u128(n));
         let term = |n| Term::new(n).expect("a term");
-        let claim = Claim {
-            election: ElectionName::new("main").expect("a name"),
-            term: term(3),
-            tenure_id: tenure(1),
-        };
+        let claim = Claim { election: ElectionName::new("main").expect("a name"), term: term(3), tenure_id: tenure(1) };
         let halt = Halt { reason: "a drill".to_owned(), since: chrono::DateTime::UNIX_EPOCH, by: "me".to_owned() };
         let found = |n, t, halt: Option<&Halt>| {
             let holder = FenceHolder { term: term(n), tenure_id: tenure(t) };
