@@ -31,3 +31,4 @@ mod support;
 mod tenure;
 mod tenures;
 mod timed;
+mod unanswered;
