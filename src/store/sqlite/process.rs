@@ -27,7 +27,7 @@ pub(super) async fn enlist(
     operation: &'static str,
     replica: &str,
 ) -> Result<(), StoreError> {
-    match tx::lock(connection, operation, LISTING, || false).await {
+    match tx::lock(connection, operation, LISTING).await {
         Ok(()) => {}
         Err(error @ StoreError::TryAgain { .. }) => {
             tracing::info!(%error, "this process is listed in the file once it leads");

@@ -1,5 +1,6 @@
 //! Two leaders on one file: whatever the order, what the old one began is committed before the advance or not at all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bursar::domain::{Claim, TenureId};
@@ -9,7 +10,7 @@ use super::ground::{
     BOUND, accepted, actor, claim, election, leader, limits, mark, mine, number, opened, path, planned, raw, run,
     store, tenure,
 };
-use crate::support::eventually;
+use crate::support::{Door, always, door, eventually};
 
 const FRESH: UnitPick = UnitPick::Fresh { after: 0, limit: 10 };
 
@@ -26,7 +27,7 @@ async fn an_old_term_and_the_same_term_of_another_tenure_commit_nothing() {
     let lost = first.advance(&twin, &leader(), BOUND).await.expect("an answer");
     assert!(matches!(lost, AdvanceOutcome::Lost(found) if found.tenure_id == winner.tenure_id), "{lost:?}");
     let lineage = first.health().await.expect("healthy").lineage;
-    let twin_tenure = first.tenure(&twin, limits(), lineage).await.expect("opened");
+    let twin_tenure = first.tenure(&twin, limits(), lineage, always()).await.expect("opened");
     for stale in [&old_tenure, &twin_tenure] {
         match stale.settle(&run, FRESH, &mark()).await {
             Ok(Entered::Fenced(Some(found))) => assert_eq!(found.tenure_id, winner.tenure_id),
@@ -94,7 +95,7 @@ async fn a_lock_that_another_program_keeps_is_to_be_tried_again_and_names_it() {
     accepted(&store, &claim).await;
     let lineage = store.health().await.expect("healthy").lineage;
     let hasty = bursar::store::TenureLimits { lock_timeout: Duration::from_millis(200), ..limits() };
-    let tenure = store.tenure(&claim, hasty, lineage).await.expect("a tenure");
+    let tenure = store.tenure(&claim, hasty, lineage, always()).await.expect("a tenure");
     let mut writer = raw(&path).await;
     run(&mut writer, "begin immediate").await.expect("a writer");
     match tenure.release().await {
@@ -111,6 +112,32 @@ async fn a_lock_that_another_program_keeps_is_to_be_tried_again_and_names_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_waited_for_the_lock_begins_only_once_the_session_is_live() {
+    let path = path();
+    let store = store(&path).await;
+    let claim = claim(1);
+    accepted(&store, &claim).await;
+    let lineage = store.health().await.expect("healthy").lineage;
+    let (door, behind) = door();
+    let tenure = store.tenure(&claim, limits(), lineage, Arc::new(behind)).await.expect("a tenure");
+    let planned = planned(tenure.as_ref(), "probe", &["a"]).await;
+    let mut writer = raw(&path).await;
+    run(&mut writer, "begin immediate").await.expect("a writer");
+    let effect = mark();
+    let mut settling = Box::pin(tenure.settle(&planned, FRESH, &effect));
+    assert!(tokio::time::timeout(Duration::from_millis(150), &mut settling).await.is_err(), "the lock is held");
+    door.send_replace(Door::Held);
+    run(&mut writer, "rollback").await.expect("the lock is free");
+    assert!(tokio::time::timeout(Duration::from_millis(300), &mut settling).await.is_err(), "the session is suspect");
+    mine(tenure.release().await);
+    door.send_replace(Door::Open);
+    assert!(matches!(mine(settling.await), SettleOutcome::Settled(_)));
+    door.send_replace(Door::Closed);
+    let refused = tenure.settle(&planned, FRESH, &effect).await;
+    assert_eq!(refused, Err(StoreError::Ended { operation: "settle" }), "nothing begins any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_tenure_interrupts_what_it_waits_for_and_computes() {
     let path = path();
     let store = store(&path).await;
@@ -118,7 +145,7 @@ async fn the_end_of_a_tenure_interrupts_what_it_waits_for_and_computes() {
     let mut writer = raw(&path).await;
     run(&mut writer, "begin immediate").await.expect("a writer");
     let waiting = tokio::spawn({
-        let tenure = std::sync::Arc::clone(&tenure);
+        let tenure = Arc::clone(&tenure);
         async move { tenure.release().await }
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -139,7 +166,7 @@ async fn a_tenure_on_a_file_that_went_back_says_that_it_forgot() {
     accepted(&store, &claim).await;
     let mut lineage = store.health().await.expect("healthy").lineage;
     lineage.position += 1;
-    let error = store.tenure(&claim, limits(), lineage).await.err().expect("refused");
+    let error = store.tenure(&claim, limits(), lineage, always()).await.err().expect("refused");
     assert!(matches!(error, StoreError::Forgot { .. }), "{error}");
 }
 
@@ -157,7 +184,7 @@ async fn several_stores_write_to_one_file_beside_each_other() {
         writers.push(tokio::spawn(async move {
             let store = store(&path).await;
             let lineage = store.health().await.expect("healthy").lineage;
-            let tenure = store.tenure(&claim, limits(), lineage).await.expect("a tenure");
+            let tenure = store.tenure(&claim, limits(), lineage, always()).await.expect("a tenure");
             for _ in 0..25 {
                 mine(tenure.release().await);
             }

@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions};
 pub use crate::fence::ground::{
     BOUND, actor, claim, definition, election, leader, limits, mark, mine, opened, planned, tick,
 };
-use crate::support::scratch;
+use crate::support::{always, scratch};
 
 /// A path for a store of its own.
 pub fn path() -> PathBuf {
@@ -41,7 +41,7 @@ pub async fn accepted(store: &dyn Store, claim: &Claim) {
 pub async fn tenure(store: &dyn Store, claim: &Claim) -> Arc<dyn TenureStore> {
     accepted(store, claim).await;
     let lineage = store.health().await.expect("a healthy store").lineage;
-    store.tenure(claim, limits(), lineage).await.expect("a tenure")
+    store.tenure(claim, limits(), lineage, always()).await.expect("a tenure")
 }
 
 /// A connection as another program has it.
