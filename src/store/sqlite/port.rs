@@ -131,7 +131,9 @@ impl Store for SqliteStore {
     }
 
     async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError> {
-        command!(self, "import", connection => import::import(connection, import, actor))
+        // Before the file's write lock is taken.
+        let file = import::File::of(import)?;
+        command!(self, "import", connection => import::import(connection, &file, actor))
     }
 
     async fn imports(&self, limit: u32) -> Result<Vec<ImportRecord>, StoreError> {
