@@ -13,6 +13,7 @@
 //! Deliberately absent: SQL, rows, connections, and anything that lets a caller keep a transaction open.
 
 mod batches;
+mod checks;
 mod error;
 mod figures;
 mod port;
@@ -22,6 +23,7 @@ mod tenure_port;
 mod views;
 
 pub mod postgres;
+pub mod sqlite;
 
 pub use batches::*;
 pub use error::{BatchError, StoreError};

@@ -41,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("store::postgres", &["domain", "store", "clock", "chaos"]),
+    ("store::sqlite", &["domain", "store", "clock", "hostproc", "chaos"]),
     ("store", &["domain"]),
     ("settlement::http", &["domain", "store", "settlement", "clock", "chaos"]),
     ("settlement::command", &["domain", "store", "settlement", "clock", "chaos"]),
@@ -71,6 +72,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("web", &["domain", "store", "leadership::record", "leadership::reason", "leadership", "telemetry", "clock"]),
     ("lifecycle", &["domain", "clock"]),
     ("clock", &["domain"]),
+    ("hostproc", &["domain"]),
     ("chaos", &[]),
     (
         "cli",
@@ -125,7 +127,7 @@ const IMPURE: &[&str] = &[
 
 /// Crates that have one home, so that they can be replaced there.
 const HOMES: &[(&str, &[&str])] = &[
-    ("sqlx", &["store::postgres"]),
+    ("sqlx", &["store::postgres", "store::sqlite"]),
     ("etcd_client", &["leadership::etcd"]),
     ("axum", &["web"]),
     ("hyper", &["settlement::http"]),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bursar::domain::job::{HandlerDefinition, ProbeDefinition, ProbeShape};
 use bursar::domain::run::RunState;
 use bursar::domain::unit::UnitState;
-use bursar::store::{Call, CallFate, CallRecord, FinishOutcome, OpenRun, PlanSource, Scope, Store};
+use bursar::store::{Call, CallFate, CallRecord, FinishOutcome, OpenRun, PlanSource, Scope};
 
 use super::desk::{Desk, actor, definition, mine};
 
