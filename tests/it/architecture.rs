@@ -28,6 +28,19 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["domain", "leadership::record", "leadership::reason", "leadership::lease", "leadership", "chaos"],
     ),
     (
+        "leadership::database",
+        &[
+            "domain",
+            "leadership::record",
+            "leadership::reason",
+            "leadership::lease",
+            "leadership",
+            "clock",
+            "hostproc",
+            "chaos",
+        ],
+    ),
+    (
         "leadership",
         &[
             "domain",
@@ -41,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("store::postgres", &["domain", "store", "clock", "chaos"]),
+    ("store::sqlite", &["domain", "store", "clock", "hostproc", "chaos"]),
     ("store", &["domain"]),
     ("settlement", &["domain", "store", "clock", "chaos"]),
     // Never an adapter: neither leadership::etcd nor store::postgres.
@@ -67,6 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("web", &["domain", "store", "leadership::record", "leadership::reason", "leadership", "telemetry", "clock"]),
     ("lifecycle", &["domain", "clock"]),
     ("clock", &["domain"]),
+    ("hostproc", &["domain"]),
     ("chaos", &[]),
     (
         "cli",
@@ -119,7 +134,7 @@ const IMPURE: &[&str] = &[
 
 /// Crates that have one home, so that they can be replaced there.
 const HOMES: &[(&str, &[&str])] = &[
-    ("sqlx", &["store::postgres"]),
+    ("sqlx", &["store::postgres", "store::sqlite", "leadership::database"]),
     ("etcd_client", &["leadership::etcd"]),
     ("axum", &["web"]),
     ("tokio_cron_scheduler", &["tenure"]),
