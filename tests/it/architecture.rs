@@ -239,7 +239,7 @@ fn stray_sql(source: &Source) -> Vec<String> {
 
 /// Files of SQL outside the store, the migrations, and the benchmark's ceiling, which is SQL by its nature.
 fn stray_sql_file(path: &str) -> bool {
-    let homes = ["src/store/", "migrations/", "benches/"];
+    let homes = ["src/store/", "src/leadership/database/", "migrations/", "benches/"];
     has_extension(path, "sql") && !homes.iter().any(|home| path.starts_with(home))
 }
 
