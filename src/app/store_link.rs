@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::board::Board;
 use super::error::ReplicaError;
-use crate::config::Config;
+use crate::config::{Config, DatabasePlace};
 use crate::store::postgres::{PgSettings, PgStore};
 use crate::store::{BindOutcome, CoordinatorBinding, Store, StoreError};
 
@@ -16,21 +16,47 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// A try has so long.
 const TRY_WITHIN: Duration = Duration::from_secs(5);
 
-fn make(config: &Config, name: &str) -> Result<PgStore, StoreError> {
-    let database = &config.database;
-    PgStore::new(&PgSettings {
-        url: database.url.expose().to_owned(),
-        password: database.password.as_ref().map(|password| password.expose().to_owned()),
-        tls_mode: Some(database.tls_mode.as_str().to_owned()),
-        tls_ca: database.tls_ca.clone(),
-        tls_identity: database.tls_identity.clone(),
-        replica: name.to_owned(),
-    })
+/// The store that is configured.
+enum Made {
+    Postgres(Arc<PgStore>),
+}
+
+impl Made {
+    fn new(config: &Config, name: &str) -> Result<Self, StoreError> {
+        let postgres = match &config.database.place {
+            DatabasePlace::Postgres(postgres) => postgres,
+            DatabasePlace::Sqlite(path) => {
+                return Err(StoreError::Unfit { detail: format!("no SQLite store here yet: {}", path.display()) });
+            }
+        };
+        let store = PgStore::new(&PgSettings {
+            url: postgres.url.expose().to_owned(),
+            password: postgres.password.as_ref().map(|password| password.expose().to_owned()),
+            tls_mode: Some(postgres.tls_mode.as_str().to_owned()),
+            tls_ca: postgres.tls_ca.clone(),
+            tls_identity: postgres.tls_identity.clone(),
+            replica: name.to_owned(),
+        })?;
+        Ok(Self::Postgres(Arc::new(store)))
+    }
+
+    fn port(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Postgres(store) => Arc::clone(store) as Arc<dyn Store>,
+        }
+    }
+
+    /// Connects before anything is asked of it.
+    async fn open(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Postgres(store) => store.open_control().await,
+        }
+    }
 }
 
 /// The store for a command: it connects with its first question.
 pub(super) fn open(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(Arc::new(make(config, name)?))
+    Ok(Made::new(config, name)?.port())
 }
 
 /// The store for a replica: reached, fit to lead on, and bound to this coordinator. Waits as long as it is away.
@@ -43,13 +69,13 @@ pub(super) async fn connect(
     binding: CoordinatorBinding,
     board: Arc<Board>,
 ) -> Result<Arc<dyn Store>, ReplicaError> {
-    let store = make(&config, &name)?;
+    let store = Made::new(&config, &name)?;
     let mut said = String::new();
     let mut wait = FIRST_WAIT;
     loop {
         let attempt = tokio::time::timeout(TRY_WITHIN, try_once(&store, &binding, &board)).await;
         let error = match attempt {
-            Ok(Ok(())) => return Ok(Arc::new(store)),
+            Ok(Ok(())) => return Ok(store.port()),
             Ok(Err(Failed::Unfit(error))) => return Err(error),
             Ok(Err(Failed::Away(error))) => error,
             Err(_elapsed) => StoreError::TimedOut { operation: "connect", within: TRY_WITHIN },
@@ -71,7 +97,7 @@ enum Failed {
     Unfit(ReplicaError),
 }
 
-async fn try_once(store: &PgStore, binding: &CoordinatorBinding, board: &Board) -> Result<(), Failed> {
+async fn try_once(made: &Made, binding: &CoordinatorBinding, board: &Board) -> Result<(), Failed> {
     let judged = |error: StoreError| match error {
         StoreError::Unfit { .. } => Failed::Unfit(error.into()),
         // A schema that a migration brings, a standby that is promoted: worth waiting for.
@@ -86,7 +112,8 @@ async fn try_once(store: &PgStore, binding: &CoordinatorBinding, board: &Board) 
         | StoreError::Ended { .. }
         | StoreError::Broken { .. } => Failed::Away(error),
     };
-    store.open_control().await.map_err(judged)?;
+    made.open().await.map_err(judged)?;
+    let store = made.port();
     let health = store.health().await.map_err(judged)?;
     match store.bind(binding).await.map_err(judged)? {
         BindOutcome::Bound { deployment_id } => {

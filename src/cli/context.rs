@@ -52,8 +52,7 @@ impl Context {
         let file = self.config_file();
         match Config::load(file.as_deref(), config::process_environment().into_iter()) {
             Ok(config) => {
-                let schedule = ScheduleFile::load(&config.schedule)?;
-                config.check_schedule(&schedule)?;
+                let schedule = config.load_schedule()?;
                 Ok((config, schedule))
             }
             Err(errors) => {

@@ -20,6 +20,7 @@ mod ingest;
 mod leadership;
 mod ledger;
 mod operation;
+mod pairs;
 mod pauses;
 mod recovery;
 mod rows;

@@ -34,7 +34,7 @@ pub mod sampler;
 pub mod scratch;
 pub mod wait;
 
-pub use cluster::{Cluster, Setup};
+pub use cluster::{Cluster, Pair, Setup};
 pub use database::Database;
 pub use entries::Entries;
 pub use etcd::Etcd;
