@@ -124,6 +124,28 @@ async fn leadership_changes_fifty_times(pair: Pair) {
     sampler.finish();
 }
 
+async fn resuming_above_a_term_leads_under_a_higher_one_and_nothing_is_done_under_a_lower(pair: Pair) {
+    let (cluster, _) = three(pair, &[each_second()]).await;
+    let term = cluster.term().await;
+    cluster.wait_settled(1, SETTLED).await;
+    let above = (term + 40).to_string();
+    let usage = cluster.command(&["resume", "--reason", "restored", "--term-above", &above]);
+    assert_eq!(usage.code(), Some(64), "terms are an election's: {}", usage.stderr);
+    cluster.command(&["halt", "--reason", "restored"]).ok();
+    let lower = format!("select count(*) from bursar.batch where term <= {above}");
+    let before = cluster.number(&lower).await;
+    cluster.command(&["resume", "--reason", "restored", "--election", ELECTION, "--term-above", &above]).ok();
+    let next = cluster.wait_work_above(term, TAKEOVER).await;
+    assert!(next > term + 40, "term {next}");
+    let settled = cluster.settled().await;
+    cluster.wait_settled(settled + 2, SETTLED).await;
+    assert_eq!(cluster.number(&lower).await, before, "a lower term settled after the resume");
+    // Lifted to less, nothing changes.
+    cluster.command(&["resume", "--reason", "again", "--election", ELECTION, "--term-above", "1"]).ok();
+    assert_eq!(cluster.term().await, next);
+    cluster.assert_sound().await;
+}
+
 /// The same faults on a pair.
 macro_rules! on_pair {
     ($module:ident, $pair:expr) => {
@@ -149,8 +171,18 @@ macro_rules! on_pair {
             async fn leadership_changes_fifty_times() {
                 super::leadership_changes_fifty_times($pair).await;
             }
+
+            #[tokio::test]
+            async fn resuming_above_a_term_leads_under_a_higher_one_and_nothing_is_done_under_a_lower() {
+                super::resuming_above_a_term_leads_under_a_higher_one_and_nothing_is_done_under_a_lower($pair).await;
+            }
         }
     };
 }
 
 on_pair!(postgres_alone, Pair::PostgresAlone);
+
+#[tokio::test]
+async fn with_etcd_resuming_above_a_term_leads_under_a_higher_one() {
+    resuming_above_a_term_leads_under_a_higher_one_and_nothing_is_done_under_a_lower(Pair::EtcdPostgres).await;
+}
