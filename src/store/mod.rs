@@ -22,6 +22,7 @@ mod tenure_port;
 mod views;
 
 pub mod postgres;
+pub mod sqlite;
 
 pub use batches::*;
 pub use error::{BatchError, StoreError};

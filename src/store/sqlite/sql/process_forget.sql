@@ -1,0 +1,2 @@
+-- Processes of an earlier boot are gone.
+delete from process where boot_id <> ?1;
