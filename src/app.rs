@@ -66,7 +66,15 @@ pub fn coordinator(config: &Config) -> Arc<dyn Coordinator> {
 /// # Errors
 /// Those of the store's set-up.
 pub fn store_for_command(config: &Config) -> Result<Arc<dyn Store>, StoreError> {
-    store_link::open(config, "command")
+    store_link::open(config, store_link::Use::Command)
+}
+
+/// The store as `bursar migrate` uses it: a file of SQLite is made where it is missing.
+///
+/// # Errors
+/// Those of the store's set-up.
+pub fn store_for_migration(config: &Config) -> Result<Arc<dyn Store>, StoreError> {
+    store_link::open(config, store_link::Use::Migration)
 }
 
 /// Starts the log as the configuration says.

@@ -7,6 +7,7 @@ use super::board::Board;
 use super::error::ReplicaError;
 use crate::config::{Config, DatabasePlace};
 use crate::store::postgres::{PgSettings, PgStore};
+use crate::store::sqlite::{SqliteSettings, SqliteStore};
 use crate::store::{BindOutcome, CoordinatorBinding, Store, StoreError};
 
 /// The first wait between two tries, doubled up to [`LONGEST_WAIT`].
@@ -19,14 +20,32 @@ const TRY_WITHIN: Duration = Duration::from_secs(5);
 /// The store that is configured.
 enum Made {
     Postgres(Arc<PgStore>),
+    Sqlite(Arc<SqliteStore>),
+}
+
+/// Who asks for the store: a file of SQLite is made, and brought up, by some of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// A replica: makes the file, and is listed in it.
+    Replica,
+    /// `bursar migrate`: makes the file.
+    Migration,
+    /// Any other command: takes the file as it is.
+    Command,
 }
 
 impl Made {
-    fn new(config: &Config, name: &str) -> Result<Self, StoreError> {
+    fn new(config: &Config, name: &str, used: Use) -> Result<Self, StoreError> {
         let postgres = match &config.database.place {
             DatabasePlace::Postgres(postgres) => postgres,
             DatabasePlace::Sqlite(path) => {
-                return Err(StoreError::Unfit { detail: format!("no SQLite store here yet: {}", path.display()) });
+                let settings = SqliteSettings {
+                    path: path.clone(),
+                    replica: name.to_owned(),
+                    create: used != Use::Command,
+                    is_replica: used == Use::Replica,
+                };
+                return Ok(Self::Sqlite(Arc::new(SqliteStore::new(&settings))));
             }
         };
         let store = PgStore::new(&PgSettings {
@@ -43,6 +62,7 @@ impl Made {
     fn port(&self) -> Arc<dyn Store> {
         match self {
             Self::Postgres(store) => Arc::clone(store) as Arc<dyn Store>,
+            Self::Sqlite(store) => Arc::clone(store) as Arc<dyn Store>,
         }
     }
 
@@ -50,13 +70,14 @@ impl Made {
     async fn open(&self) -> Result<(), StoreError> {
         match self {
             Self::Postgres(store) => store.open_control().await,
+            Self::Sqlite(store) => store.open().await,
         }
     }
 }
 
 /// The store for a command: it connects with its first question.
-pub(super) fn open(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(Made::new(config, name)?.port())
+pub(super) fn open(config: &Config, used: Use) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Made::new(config, "command", used)?.port())
 }
 
 /// The store for a replica: reached, fit to lead on, and bound to this coordinator. Waits as long as it is away.
@@ -69,7 +90,7 @@ pub(super) async fn connect(
     binding: CoordinatorBinding,
     board: Arc<Board>,
 ) -> Result<Arc<dyn Store>, ReplicaError> {
-    let store = Made::new(&config, &name)?;
+    let store = Made::new(&config, &name, Use::Replica)?;
     let mut said = String::new();
     let mut wait = FIRST_WAIT;
     loop {

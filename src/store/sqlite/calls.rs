@@ -190,12 +190,7 @@ async fn told(
     Ok(told)
 }
 
-async fn write(
-    connection: &mut SqliteConnection,
-    claim: &Claim,
-    run: i64,
-    told: &[Told],
-) -> Result<u64, StoreError> {
+async fn write(connection: &mut SqliteConnection, claim: &Claim, run: i64, told: &[Told]) -> Result<u64, StoreError> {
     let given = json_text(told).map_err(at(RECORD))?;
     let recorded = sqlx::query(include_str!("sql/calls_record.sql"))
         .bind(given.as_str())

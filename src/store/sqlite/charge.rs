@@ -43,12 +43,7 @@ pub(super) async fn charge(
     write(conn, claim, run, charges).await.map(Done::Commit).map_err(at(OPERATION))
 }
 
-async fn write(
-    conn: &mut SqliteConnection,
-    claim: &Claim,
-    run: i64,
-    charges: &[Charge],
-) -> Result<u64, sqlx::Error> {
+async fn write(conn: &mut SqliteConnection, claim: &Claim, run: i64, charges: &[Charge]) -> Result<u64, sqlx::Error> {
     let given: Vec<_> = charges
         .iter()
         .map(|charge| (charge.unit, charge.attempts, bounded(&charge.error), charge.again_in.map(wait_micros)))

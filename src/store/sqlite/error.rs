@@ -108,20 +108,27 @@ fn by_code(operation: &'static str, code: i32, words: &str) -> StoreError {
     match code {
         code::BUSY_SNAPSHOT => return again("40001", words.to_owned()),
         code::READONLY_DBMOVED => {
-            let detail = format!("the file was moved or deleted while it was in use ({words}): put it back and restart");
+            let detail =
+                format!("the file was moved or deleted while it was in use ({words}): put it back and restart");
             return StoreError::Unfit { detail };
         }
         _ => {}
     }
     match code & 0xff {
-        code::BUSY | code::LOCKED | code::PROTOCOL => again(LOCKED, format!("another connection holds the file's lock ({words})")),
+        code::BUSY | code::LOCKED | code::PROTOCOL => {
+            again(LOCKED, format!("another connection holds the file's lock ({words})"))
+        }
         code::ABORT => again("40000", words.to_owned()),
         code::INTERRUPT => StoreError::StatementTimeout { operation, detail: TOO_LONG.to_owned() },
-        code::FULL => again("53100", format!("the disk is full ({words}): nothing was written; make room on the file's disk")),
+        code::FULL => {
+            again("53100", format!("the disk is full ({words}): nothing was written; make room on the file's disk"))
+        }
         code::NOMEM => again("53200", words.to_owned()),
         code::IOERR => again(
             "58030",
-            format!("the file cannot be read or written ({words}): nothing was written; look at the disk and its free space"),
+            format!(
+                "the file cannot be read or written ({words}): nothing was written; look at the disk and its free space"
+            ),
         ),
         code::CORRUPT => again(
             "XX001",
@@ -141,7 +148,9 @@ fn by_code(operation: &'static str, code: i32, words: &str) -> StoreError {
             ),
         },
         code::NOTADB => StoreError::Unfit {
-            detail: format!("the file is no SQLite database ({words}): name another file in database.url; it was left as it is"),
+            detail: format!(
+                "the file is no SQLite database ({words}): name another file in database.url; it was left as it is"
+            ),
         },
         _ => StoreError::Broken { operation, detail: words.to_owned() },
     }

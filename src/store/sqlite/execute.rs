@@ -9,6 +9,11 @@ use crate::store::{Execution, RequestState, StoreError};
 
 /// Not written yet.
 #[expect(clippy::unused_async, reason = "not written yet")]
-pub(super) async fn execute(_connection: &mut SqliteConnection, _claim: &Claim, _request: Uuid, _execution: &Execution) -> Result<Done<RequestState>, StoreError> {
+pub(super) async fn execute(
+    _connection: &mut SqliteConnection,
+    _claim: &Claim,
+    _request: Uuid,
+    _execution: &Execution,
+) -> Result<Done<RequestState>, StoreError> {
     Err(StoreError::Broken { operation: "execute", detail: "not written yet".to_owned() })
 }

@@ -104,7 +104,8 @@ impl File {
             }
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound && !self.create => Err(StoreError::Unfit {
-                detail: "there is no such file: start a replica or `bursar migrate` first, or name another file".to_owned(),
+                detail: "there is no such file: start a replica or `bursar migrate` first, or name another file"
+                    .to_owned(),
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // Nobody has it open yet, so that closing it drops no lock of SQLite's.
@@ -225,7 +226,6 @@ fn kind_of(mounts: &str, place: &Path) -> Option<&'static str> {
     let (_, kind) = best?;
     NETWORK.into_iter().find(|network| *network == kind)
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -77,13 +77,11 @@ async fn one(
     let by = format!("{}@{}", actor.user, actor.host);
     let turned = match switch {
         Switch::Halt => halt(connection, election, reason, &by, actor.user == ITSELF).await,
-        Switch::Resume => {
-            sqlx::query(include_str!("sql/resume.sql"))
-                .bind(election.as_str())
-                .execute(&mut *connection)
-                .await
-                .map(|resumed| resumed.rows_affected() == 1)
-        }
+        Switch::Resume => sqlx::query(include_str!("sql/resume.sql"))
+            .bind(election.as_str())
+            .execute(&mut *connection)
+            .await
+            .map(|resumed| resumed.rows_affected() == 1),
     }
     .map_err(at(operation))?;
     if turned {

@@ -24,7 +24,10 @@ pub(super) async fn read(connection: &mut SqliteConnection, operation: &'static 
 }
 
 /// Reads where the store stands, inside of a fenced transaction, and compares.
-pub(super) async fn checked(connection: &mut SqliteConnection, baseline: &Baseline) -> Result<Done<Lineage>, StoreError> {
+pub(super) async fn checked(
+    connection: &mut SqliteConnection,
+    baseline: &Baseline,
+) -> Result<Done<Lineage>, StoreError> {
     baseline.compare(connection, "lineage").await.map(Done::RollBack)
 }
 

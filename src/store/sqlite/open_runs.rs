@@ -58,7 +58,11 @@ fn run_of(row: &SqliteRow) -> Result<OpenRun, sqlx::Error> {
 }
 
 /// Notes that this term works on a run; a second note of the same term keeps the first one's time.
-pub(super) async fn begin_work(connection: &mut SqliteConnection, claim: &Claim, run: i64) -> Result<Done<()>, StoreError> {
+pub(super) async fn begin_work(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    run: i64,
+) -> Result<Done<()>, StoreError> {
     sqlx::query(include_str!("sql/begin_work.sql"))
         .bind(claim.election.as_str())
         .bind(claim.term.get())

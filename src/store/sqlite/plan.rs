@@ -125,12 +125,7 @@ fn keys_page(keys: &[String], after: Option<&str>, limit: u32) -> Page {
     Page { units: page.into_iter().map(|key| (key.to_owned(), None, None)).collect(), is_last }
 }
 
-async fn write(
-    conn: &mut SqliteConnection,
-    claim: &Claim,
-    run: &OpenRun,
-    units: &[Unit],
-) -> Result<u64, sqlx::Error> {
+async fn write(conn: &mut SqliteConnection, claim: &Claim, run: &OpenRun, units: &[Unit]) -> Result<u64, sqlx::Error> {
     let written = sqlx::query(include_str!("sql/plan_units.sql"))
         .bind(run.id)
         .bind(claim.election.as_str())

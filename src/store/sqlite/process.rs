@@ -55,7 +55,9 @@ pub(super) async fn enlist(
 ) -> Result<(), StoreError> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let Some(process) = Process::of(own) else {
-        tracing::warn!("/proc does not show this process: nobody can end it where it stands still with the file's lock");
+        tracing::warn!(
+            "/proc does not show this process: nobody can end it where it stands still with the file's lock"
+        );
         return Ok(());
     };
     tx::lock(connection, operation, WRITE_LOCK, || false).await?;
@@ -112,9 +114,7 @@ fn pid_of_holder(file: &Path) -> Option<i32> {
     let found = std::fs::metadata(&shared).ok()?;
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let device = (rustix_major(found.dev()), rustix_minor(found.dev()));
-    holders(&locks, found.ino())
-        .find(|(on, pid)| *on == device || has_open(*pid, &shared))
-        .map(|(_, pid)| pid)
+    holders(&locks, found.ino()).find(|(on, pid)| *on == device || has_open(*pid, &shared)).map(|(_, pid)| pid)
 }
 
 fn shared_memory_of(file: &Path) -> PathBuf {
@@ -162,15 +162,9 @@ fn rustix_minor(device: u64) -> u64 {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ending {
     /// It is a listed replica, and was told to end.
-    Ended {
-        pid: i32,
-        replica: String,
-    },
+    Ended { pid: i32, replica: String },
     /// It is none: named, and left alone.
-    Stranger {
-        pid: i32,
-        command: String,
-    },
+    Stranger { pid: i32, command: String },
     /// Nobody holds it, or this process does.
     Nobody,
 }

@@ -6,7 +6,10 @@ use crate::store::{RunFilter, RunSummary, RunView, StoreError};
 
 /// Not written yet.
 #[expect(clippy::unused_async, reason = "not written yet")]
-pub(super) async fn runs(_connection: &mut SqliteConnection, _filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
+pub(super) async fn runs(
+    _connection: &mut SqliteConnection,
+    _filter: &RunFilter,
+) -> Result<Vec<RunSummary>, StoreError> {
     Err(StoreError::Broken { operation: "runs", detail: "not written yet".to_owned() })
 }
 

@@ -231,7 +231,11 @@ impl Held {
     /// The connection.
     pub(super) fn connection(&mut self) -> &mut SqliteConnection {
         // Taken out only by what consumes the value.
-        &mut self.session.as_mut().expect("a session that is lent is there until it is given back or dropped").connection
+        &mut self
+            .session
+            .as_mut()
+            .expect("a session that is lent is there until it is given back or dropped")
+            .connection
     }
 
     fn arm(&self) {

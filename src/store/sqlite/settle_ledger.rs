@@ -309,7 +309,13 @@ impl LedgerRows {
             Part {
                 what: "units",
                 statement: include_str!("sql/settle_units.sql"),
-                values: vec![run_id.clone(), election(), term.clone(), rows(json_text(&self.units))?, Value::Number(batch)],
+                values: vec![
+                    run_id.clone(),
+                    election(),
+                    term.clone(),
+                    rows(json_text(&self.units))?,
+                    Value::Number(batch),
+                ],
                 expected: self.units.len() as u64,
             },
             Part {

@@ -17,10 +17,7 @@ pub(super) enum Value {
 
 impl Value {
     /// Binds it next.
-    pub(super) fn bind<'q>(
-        &'q self,
-        query: Query<'q, Sqlite, SqliteArguments>,
-    ) -> Query<'q, Sqlite, SqliteArguments> {
+    pub(super) fn bind<'q>(&'q self, query: Query<'q, Sqlite, SqliteArguments>) -> Query<'q, Sqlite, SqliteArguments> {
         match self {
             Self::Number(number) => query.bind(*number),
             Self::Text(text) => query.bind(text.as_str()),

@@ -155,11 +155,7 @@ async fn ask(tx: &mut Tx, claim: &Claim, kind: Kind) -> Result<Answer, StoreErro
 
 /// Raises the sequence of fenced transactions.
 pub(super) async fn raise(connection: &mut SqliteConnection, operation: &'static str) -> Result<(), StoreError> {
-    sqlx::query(include_str!("sql/fenced_seq_raise.sql"))
-        .execute(connection)
-        .await
-        .map(|_| ())
-        .map_err(at(operation))
+    sqlx::query(include_str!("sql/fenced_seq_raise.sql")).execute(connection).await.map(|_| ()).map_err(at(operation))
 }
 
 /// A row of the fence.
@@ -292,11 +288,7 @@ mod tests {
     fn the_fence_answers_by_term_and_tenure_and_halt() {
         let tenure = |n: u128| TenureId(uuid::Uuid::from_u128(n));
         let term = |n| Term::new(n).expect("a term");
-        let claim = Claim {
-            election: ElectionName::new("main").expect("a name"),
-            term: term(3),
-            tenure_id: tenure(1),
-        };
+        let claim = Claim { election: ElectionName::new("main").expect("a name"), term: term(3), tenure_id: tenure(1) };
         let halt = Halt { reason: "a drill".to_owned(), since: chrono::DateTime::UNIX_EPOCH, by: "me".to_owned() };
         let found = |n, t, halt: Option<&Halt>| {
             let holder = FenceHolder { term: term(n), tenure_id: tenure(t) };
