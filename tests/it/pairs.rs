@@ -4,6 +4,7 @@
 //! Elections in etcd are shown by `election`, `pauses`, `tenures` and `timed`; here are those without etcd.
 
 mod clocks;
+mod files;
 
 use std::time::Duration;
 
@@ -181,6 +182,7 @@ macro_rules! on_pair {
 }
 
 on_pair!(postgres_alone, Pair::PostgresAlone);
+on_pair!(embedded, Pair::Embedded);
 
 #[tokio::test]
 async fn with_etcd_resuming_above_a_term_leads_under_a_higher_one() {
