@@ -50,8 +50,8 @@ async fn a_campaign_that_waits_for_the_lock_judges_the_leaders_lease_when_it_has
     let (_, won) = win(&*port, &election, first).await;
     let mut holder = database.connect().await;
     let mut held = sqlx::Connection::begin(&mut holder).await.expect("a transaction");
-    // A renewal that is under way: not seen by others yet, and over before they decide.
-    expire_in(&database, first, "100 ms").await;
+    // A renewal that is under way: not seen by others yet, who see the lease lapsed, and over before they decide.
+    expire_in(&database, first, "-1 ms").await;
     let renewal = "update bursar.coordinator_lease set expires_at = clock_timestamp() + ttl where id = $1";
     sqlx::query(renewal).bind(first.0).execute(&mut *held).await.expect("the lease's row");
     let late = record(&election, "second", second, 2);
