@@ -31,6 +31,15 @@ pub struct JobDefinition {
 }
 
 impl JobDefinition {
+    /// The election of a job that names none, and of a replica that has no jobs.
+    ///
+    /// # Panics
+    /// Never: the name is valid.
+    #[must_use]
+    pub fn default_election() -> ElectionName {
+        ElectionName::new("settlement").expect("1 to 32 of a-z")
+    }
+
     /// SHA-256 over the canonical JSON, as 64 hexadecimal digits.
     #[must_use]
     pub fn fingerprint(&self) -> String {

@@ -28,6 +28,19 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["domain", "leadership::record", "leadership::reason", "leadership::lease", "leadership", "chaos"],
     ),
     (
+        "leadership::database",
+        &[
+            "domain",
+            "leadership::record",
+            "leadership::reason",
+            "leadership::lease",
+            "leadership",
+            "clock",
+            "hostproc",
+            "chaos",
+        ],
+    ),
+    (
         "leadership",
         &[
             "domain",
@@ -127,7 +140,7 @@ const IMPURE: &[&str] = &[
 
 /// Crates that have one home, so that they can be replaced there.
 const HOMES: &[(&str, &[&str])] = &[
-    ("sqlx", &["store::postgres", "store::sqlite"]),
+    ("sqlx", &["store::postgres", "store::sqlite", "leadership::database"]),
     ("etcd_client", &["leadership::etcd"]),
     ("axum", &["web"]),
     ("hyper", &["settlement::http"]),
@@ -236,7 +249,7 @@ fn stray_sql(source: &Source) -> Vec<String> {
 
 /// Files of SQL outside the store, the migrations, and the benchmark's ceiling, which is SQL by its nature.
 fn stray_sql_file(path: &str) -> bool {
-    let homes = ["src/store/", "migrations/", "benches/"];
+    let homes = ["src/store/", "src/leadership/database/", "migrations/", "benches/"];
     has_extension(path, "sql") && !homes.iter().any(|home| path.starts_with(home))
 }
 

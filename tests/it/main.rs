@@ -22,6 +22,7 @@ mod leadership;
 mod ledger;
 mod operation;
 mod outside;
+mod pairs;
 mod pauses;
 mod recovery;
 mod rows;
