@@ -185,6 +185,18 @@ impl HandlerDefinition {
             Self::Probe(_) => "probe",
         }
     }
+
+    /// Whether a call of it whose outcome is unknown may be made again with the same key. `false` for what makes no calls.
+    #[must_use]
+    pub const fn is_idempotent(&self) -> bool {
+        match self {
+            Self::Ledger(_) | Self::Sql(_) => false,
+            Self::Http(http) => http.receiver.idempotent,
+            Self::Command(command) => command.idempotent,
+            #[cfg(feature = "chaos")]
+            Self::Probe(probe) => probe.idempotent,
+        }
+    }
 }
 
 /// Which entries a ledger job takes and what it does with their net.

@@ -17,6 +17,7 @@ mod checks;
 mod error;
 mod figures;
 mod port;
+mod readable;
 mod records;
 mod requests;
 mod tenure_port;

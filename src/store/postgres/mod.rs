@@ -33,7 +33,6 @@ mod open_runs;
 mod places;
 mod plan;
 mod port;
-mod readable;
 mod recover;
 mod refusals;
 mod requests;

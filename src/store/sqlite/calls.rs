@@ -15,7 +15,6 @@ use super::columns::{date_text, json_text, small_count};
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
-use crate::domain::job::HandlerDefinition;
 use crate::domain::payout::{KeyParts, idempotency_key};
 use crate::store::{Call, CallFate, CallRecord, OpenRun, StoreError};
 
@@ -39,15 +38,6 @@ impl Due {
             attempts: small_count(row, "attempts")?,
             generation: small_count(row, "generation")?,
         })
-    }
-}
-
-/// Whether an unknown outcome of this job's calls may be tried again.
-fn is_idempotent(handler: &HandlerDefinition) -> bool {
-    match handler {
-        HandlerDefinition::Ledger(_) => false,
-        #[cfg(feature = "chaos")]
-        HandlerDefinition::Probe(probe) => probe.idempotent,
     }
 }
 
@@ -117,7 +107,7 @@ async fn send(
             .bind(given.as_str())
             .bind(run.job_id)
             .bind(date_text(run.value_date))
-            .bind(is_idempotent(&run.definition.handler))
+            .bind(run.definition.handler.is_idempotent())
             .fetch_all(&mut *connection)
             .await?;
         sent.extend(rows);
@@ -134,6 +124,7 @@ fn call(row: &SqliteRow, due: &[Due]) -> Result<Option<Call>, sqlx::Error> {
         unit,
         key: due[place].key.clone(),
         idempotency_key: row.try_get("idempotency_key")?,
+        body: row.try_get("body")?,
         attempt: small_count(row, "attempts")?,
         charged: due[place].attempts,
         in_doubt: row.try_get("in_doubt")?,

@@ -6,11 +6,11 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::columns::{json, json_text, micros, time};
 use super::error::at;
-use super::readable::{Said, readable};
 use super::ticks;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::job::JobDefinition;
+use crate::store::readable::{Said, readable};
 use crate::store::{JobChange, JobChangeOutcome, JobRow, JobsView, StoreError};
 
 /// The jobs of the election, and the store's time.
@@ -27,8 +27,8 @@ pub(super) async fn jobs(
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    let jobs = readable(&rows, job_of, said, "job", "name");
-    Ok(Done::RollBack(JobsView { now, jobs }))
+    let (jobs, unreadable) = readable(&rows, job_of, said, "job", |row| row.try_get("name").ok());
+    Ok(Done::RollBack(JobsView { now, jobs, unreadable }))
 }
 
 fn job_of(row: &SqliteRow) -> Result<JobRow, sqlx::Error> {

@@ -35,7 +35,6 @@ mod open_runs;
 mod plan;
 mod port;
 mod process;
-mod readable;
 mod recover;
 mod refusals;
 mod requests;

@@ -5,9 +5,9 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::columns::{count, date, json, maybe_id, run_kind, run_state, time};
 use super::error::at;
-use super::readable::{Said, readable};
 use super::tx::Done;
 use crate::domain::Claim;
+use crate::store::readable::{Said, readable};
 use crate::store::{OpenRun, Pulse, StoreError};
 
 /// The store's time and what waits.
@@ -37,7 +37,7 @@ pub(super) async fn open_runs(
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    Ok(Done::RollBack(readable(&rows, run_of, said, "run", "name")))
+    Ok(Done::RollBack(readable(&rows, run_of, said, "run", |row| row.try_get("name").ok()).0))
 }
 
 fn run_of(row: &SqliteRow) -> Result<OpenRun, sqlx::Error> {

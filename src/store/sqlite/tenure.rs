@@ -8,7 +8,6 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::lineage::Baseline;
-use super::readable::Said;
 use super::refusals::{Refusal, note};
 use super::sessions::{Purpose, Sessions};
 use super::store::{SqliteStore, finish};
@@ -18,6 +17,7 @@ use super::{
     calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, plan, recover, requests, settle, ticks,
 };
 use crate::domain::Claim;
+use crate::store::readable::Said;
 use crate::store::{
     Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange,
     JobChangeOutcome, JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery,

@@ -16,4 +16,4 @@ update instruction
    and +instruction.election = ?2
    and +instruction.state in ('pending', 'unknown')
    and (instruction.next_attempt_at is null or instruction.next_attempt_at <= (select now from clock))
-returning id, unit_id, idempotency_key, attempts, in_doubt;
+returning id, unit_id, idempotency_key, body, attempts, in_doubt;
