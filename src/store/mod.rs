@@ -13,6 +13,7 @@
 //! Deliberately absent: SQL, rows, connections, and anything that lets a caller keep a transaction open.
 
 mod batches;
+mod bounds;
 mod error;
 mod figures;
 mod port;
@@ -21,6 +22,7 @@ mod requests;
 mod tenure_port;
 mod views;
 
+pub mod memory;
 pub mod postgres;
 
 pub use batches::*;

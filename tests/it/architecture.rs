@@ -41,9 +41,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("store::postgres", &["domain", "store", "clock", "chaos"]),
+    ("store::memory", &["domain", "store"]),
     ("store", &["domain"]),
     ("settlement", &["domain", "store", "clock", "chaos"]),
-    // Never an adapter: neither leadership::etcd nor store::postgres.
+    // Never an adapter: neither leadership::etcd nor a store.
     (
         "tenure",
         &[

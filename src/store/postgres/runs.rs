@@ -9,10 +9,8 @@ use super::columns::{count, currency, election_name, job_name, major, run_kind, 
 use super::error::at;
 use crate::domain::JobName;
 use crate::domain::run::RunState;
+pub(super) use crate::store::bounds::LIST_ROWS;
 use crate::store::{RunFilter, RunSummary, RunView, StoreError, UnitCounts};
-
-/// The most rows of one list.
-pub(super) const LIST_ROWS: u32 = 10_000;
 
 /// Which runs a statement reads, beyond a person's filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
