@@ -27,7 +27,7 @@ use bursar::store::{
 use chrono::{DateTime, TimeDelta, Utc};
 
 pub use self::samples::{bulk, capture, entry, file};
-use super::support::{Database, Postgres};
+use super::support::{Database, Postgres, always};
 
 /// Units of a batch, unless a test takes another.
 const BATCH: u32 = 1000;
@@ -316,7 +316,7 @@ async fn lead(store: &Arc<PgStore>, term: i64) -> (Claim, Arc<dyn TenureStore>) 
         acquire_timeout: Duration::from_secs(30),
     };
     let lineage = store.health().await.expect("the store is fit").lineage;
-    let tenure = store.tenure(&claim, limits, lineage).await.expect("the claim is in force");
+    let tenure = store.tenure(&claim, limits, lineage, always()).await.expect("the claim is in force");
     (claim, tenure)
 }
 

@@ -30,3 +30,4 @@ mod support;
 mod tenure;
 mod tenures;
 mod timed;
+mod unanswered;

@@ -44,11 +44,6 @@ async fn takeovers(replica: &Replica) -> (f64, f64) {
     (of("bursar_takeover_seconds_count"), of("bursar_takeover_seconds_sum"))
 }
 
-/// How many series of a bound in the tens of milliseconds are measured before its verdict: the debug build on a shared machine
-/// stands still for longer than the margin now and then. The bound itself is the promised one, for every time of a series, and
-/// each series is printed.
-const SERIES: u32 = 3;
-
 /// A distribution, in milliseconds.
 struct Times {
     what: String,
@@ -79,20 +74,6 @@ impl Times {
             ms(at(100))
         );
         say(&line);
-    }
-
-    /// Prints it and says whether none took longer.
-    ///
-    /// # Panics
-    /// When one did, and it is the last series.
-    fn hold_in_a_series(mut self, series: u32, bound: Duration) -> bool {
-        let within = self.times.iter().all(|time| *time <= bound);
-        if !within && series < SERIES {
-            self.print();
-            return false;
-        }
-        self.assert_at_most(bound);
-        true
     }
 
     /// Prints it and sees that none took longer.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bursar::clock::boottime;
 
-use super::{IN_VAIN, SERIES, Times, each_second, idle, settled_cluster, takeovers};
+use super::{IN_VAIN, Times, each_second, idle, settled_cluster, takeovers};
 use crate::support::cluster::ELECTION;
 use crate::support::{Etcd, Setup, repetitions, schedule};
 
@@ -21,27 +21,23 @@ async fn from_the_leader_keys_end_seen_to_the_first_work() {
     sampler.tolerate(Duration::from_secs(2));
     let etcd = Etcd::shared();
     let mut term = cluster.wait_work_above(0, IN_VAIN).await;
-    for series in 1..=SERIES {
-        let mut seen = Times::of("leader key's end seen to first work");
-        let mut outside = Times::of("leader key deleted to first work, from outside");
-        for _ in 0..20 {
-            let mut before = Vec::new();
-            for replica in cluster.replicas() {
-                before.push(takeovers(replica).await);
-            }
-            let deleted = boottime();
-            assert!(etcd.delete(&cluster.leader_key()).await);
-            term = cluster.wait_work_above(term, IN_VAIN).await;
-            outside.push(boottime().since(deleted));
-            let (leader, took) = newly_taken_over(&cluster, &before).await;
-            seen.push(took);
-            assert_eq!(cluster.wait_leader(IN_VAIN).await, leader);
+    let mut seen = Times::of("leader key's end seen to first work");
+    let mut outside = Times::of("leader key deleted to first work, from outside");
+    for _ in 0..20 {
+        let mut before = Vec::new();
+        for replica in cluster.replicas() {
+            before.push(takeovers(replica).await);
         }
-        outside.print();
-        if seen.hold_in_a_series(series, PROMISED) {
-            break;
-        }
+        let deleted = boottime();
+        assert!(etcd.delete(&cluster.leader_key()).await);
+        term = cluster.wait_work_above(term, IN_VAIN).await;
+        outside.push(boottime().since(deleted));
+        let (leader, took) = newly_taken_over(&cluster, &before).await;
+        seen.push(took);
+        assert_eq!(cluster.wait_leader(IN_VAIN).await, leader);
     }
+    outside.print();
+    seen.assert_at_most(PROMISED);
     cluster.assert_sound().await;
     sampler.finish();
 }
@@ -93,11 +89,13 @@ async fn from_a_revoked_lease_to_the_end_of_its_tenure() {
     let mut times = Times::of("lease revoked to its owner's last claim to lead");
     for _ in 0..3 {
         let term = cluster.term().await;
+        let led = || sampler.history().last_led(ELECTION, leader, u64::try_from(term).expect("positive"));
+        // A takeover may be over sooner than the sampler looks again.
+        crate::support::eventually(IN_VAIN, "it is seen to lead", async || led()).await;
         let revoked = boottime();
         etcd.revoke(cluster.leaders_lease(etcd).await).await;
         cluster.wait_work_above(term, IN_VAIN).await;
-        let last = sampler.history().last_led(ELECTION, leader, u64::try_from(term).expect("positive"));
-        times.push(last.expect("it was seen to lead").since(revoked));
+        times.push(led().expect("it was seen to lead").since(revoked));
         cluster.replica(leader).wait_ready(IN_VAIN).await;
         leader = cluster.wait_leader(IN_VAIN).await;
     }
