@@ -6,7 +6,6 @@
 
 mod architecture;
 mod audit;
-mod calls;
 mod cli;
 mod config;
 mod contract;

@@ -158,6 +158,22 @@ impl MemoryState {
         Done::Commit(as_expected.len() as u64)
     }
 
+    /// Puts back what nobody has in hand: as one of which no byte left, once.
+    pub(super) fn put_back(&mut self, claim: &Claim, run: i64, kept: &[(i64, u32)]) -> Done<u64> {
+        let nobodys: Vec<i64> = self
+            .instructions
+            .values()
+            .filter(|call| self.is_on_the_wire(claim, run, call) && !kept.contains(&(call.id, call.attempts)))
+            .map(|call| call.id)
+            .collect();
+        for call in &nobodys {
+            let Some(call) = self.instructions.get_mut(call) else { continue };
+            call.state = if call.in_doubt { InstructionState::Unknown } else { InstructionState::Pending };
+            (call.next_attempt_at, call.sending_term) = (None, None);
+        }
+        Done::Commit(nobodys.len() as u64)
+    }
+
     fn record_call(&mut self, claim: &Claim, record: &CallRecord, batch: Option<i64>, now: DateTime<Utc>) {
         let (xact, term) = (self.xact(), claim.term.get());
         let Some(call) = self.instructions.get_mut(&record.instruction) else { return };

@@ -13,10 +13,10 @@ use super::tenure::MemoryTenure;
 use crate::domain::{Claim, ElectionName};
 use crate::store::bounds::LIST_ROWS;
 use crate::store::{
-    Actor, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, FenceReject, HaltReport, Health,
-    HistoryView, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind, RequestState,
-    RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
-    TenureStore, UnitFilter, UnitView,
+    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, FenceReject, HaltReport,
+    Health, HistoryView, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind,
+    RequestState, RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures,
+    TenureLimits, TenureStore, UnitFilter, UnitView,
 };
 
 /// There is one schema.
@@ -65,8 +65,9 @@ impl Store for MemoryStore {
         claim: &Claim,
         _limits: TenureLimits,
         baseline: Lineage,
+        admission: Arc<dyn Admission>,
     ) -> Result<Arc<dyn TenureStore>, StoreError> {
-        Ok(Arc::new(MemoryTenure::open(self, claim, baseline)?))
+        Ok(Arc::new(MemoryTenure::open(self, claim, baseline, admission)?))
     }
 
     async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {

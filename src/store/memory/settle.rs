@@ -66,8 +66,8 @@ pub(super) async fn marked(
         none_is_held(&held, &units)?;
         held.extend(units.iter().map(|unit| unit.id));
         Ok(Done::RollBack(Held { store: tenure.store().clone(), units }))
-    })?;
-    let held = match claimed {
+    });
+    let held = match claimed.await? {
         Entered::Mine(held) if held.units.is_empty() => return Ok(Entered::Mine(SettleOutcome::Nothing)),
         Entered::Mine(held) => held,
         Entered::Fenced(found) => return Ok(Entered::Fenced(found)),

@@ -13,9 +13,9 @@ use bursar::domain::job::{HandlerDefinition, JobDefinition, ProbeDefinition, Pro
 use bursar::domain::run::RunState;
 use bursar::domain::{Claim, ElectionName, TenureId, Term};
 use bursar::store::{
-    AdvanceOutcome, BatchCounts, BatchError, BatchHook, CallFate, CallRecord, Charge, Effect, Entered, FenceHolder,
-    FenceReject, FinishOutcome, ImportOutcome, ImportRecord, JobChange, JobChangeOutcome, JobRow, Leader, Lineage,
-    OpenRun, PlanOutcome, PlanSource, RequestKind, RunFilter, SettleOutcome, Store, TenureLimits, TenureStore,
+    Admission, AdvanceOutcome, BatchCounts, BatchError, BatchHook, CallFate, CallRecord, Charge, Effect, Entered,
+    FenceHolder, FenceReject, FinishOutcome, ImportOutcome, ImportRecord, JobChange, JobChangeOutcome, JobRow, Leader,
+    Lineage, OpenRun, PlanOutcome, PlanSource, RequestKind, RunFilter, SettleOutcome, Store, TenureLimits, TenureStore,
     TickFate, TickRecord, TicksOutcome, TicksRecord, UnitFilter, UnitPick, UnitView,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -125,6 +125,16 @@ pub fn call_record(instruction: i64, attempt: u32, fate: CallFate) -> CallRecord
     CallRecord { instruction, attempt, fate }
 }
 
+/// Whether something may begin, at any time.
+pub struct Admits(pub bool);
+
+#[async_trait]
+impl Admission for Admits {
+    async fn admitted(&self) -> bool {
+        self.0
+    }
+}
+
 /// A hook that looks at a batch's keys.
 struct Looks<F>(F);
 
@@ -179,6 +189,11 @@ impl Bench {
 
     /// Opens the fenced half under a claim, whether or not it is in force.
     pub async fn tenure(&self, claim: &Claim) -> Arc<dyn TenureStore> {
+        self.tenure_where(claim, Admits(true)).await
+    }
+
+    /// The same, where something may begin or may not.
+    pub async fn tenure_where(&self, claim: &Claim, admits: Admits) -> Arc<dyn TenureStore> {
         let limits = TenureLimits {
             connections: 2,
             statement_timeout: Duration::from_secs(20),
@@ -186,7 +201,7 @@ impl Bench {
             idle_in_transaction_timeout: Duration::from_secs(20),
             acquire_timeout: Duration::from_secs(20),
         };
-        self.store.tenure(claim, limits, self.lineage().await).await.expect("a tenure")
+        self.store.tenure(claim, limits, self.lineage().await, Arc::new(admits)).await.expect("a tenure")
     }
 
     /// Advances to a term, and opens the tenure.

@@ -145,3 +145,30 @@ pub async fn a_later_term_finds_what_was_on_the_wire_and_an_earlier_one_records_
     assert!(again.in_doubt && again.idempotency_key == call.idempotency_key && again.attempt == 2);
     assert_eq!(record(new.as_ref(), &run, &again, CallFate::Done).await, 1);
 }
+
+pub async fn calls_that_nobody_has_in_hand_are_put_back_as_they_were_and_those_in_hand_are_not(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", true), &["a"]).await;
+    let other = bench.planned(tenure, calling("other", true), &["a"]).await;
+    let doubted = take_again(tenure, &run).await;
+    assert_eq!(record(tenure, &run, &doubted, unknown(SOON)).await, 1);
+    let doubted = take_again(tenure, &run).await;
+    let elsewhere = take_again(tenure, &other).await;
+    let before = bench.picture().await;
+    let kept = [(doubted.instruction, doubted.attempt)];
+    assert_eq!(mine(tenure.put_back(run.id, &kept).await), 0, "it is in hand");
+    assert_eq!(bench.picture().await, before, "nothing changed");
+    assert_eq!(mine(tenure.put_back(run.id, &[(doubted.instruction, 1)]).await), 1, "an earlier try is in hand");
+    assert_eq!(mine(tenure.put_back(run.id, &[]).await), 0, "a second time there is nothing to do");
+    let unit = bench.unit(run.id, "a").await;
+    let call = &unit.instructions[0];
+    assert_eq!((unit.attempts, call.state.as_str(), call.in_doubt, call.attempts), (1, "unknown", true, 2));
+    assert_eq!(record(tenure, &run, &doubted, CallFate::Done).await, 0, "it is not on the wire any more");
+    let again = take_again(tenure, &run).await;
+    assert_eq!((&again.idempotency_key, again.attempt, again.charged), (&doubted.idempotency_key, 3, 1));
+    assert_eq!(record(tenure, &other, &elsewhere, CallFate::Done).await, 1, "another run's is left");
+    let next = bench.lead(2).await;
+    assert_eq!(mine(next.put_back(run.id, &[]).await), 0, "what a lower term left is not known to have stayed");
+    assert_eq!(mine(next.recover().await).calls_unknown, 1);
+}

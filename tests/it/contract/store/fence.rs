@@ -1,5 +1,7 @@
 //! The fence itself: who is accepted, who loses, what a halt does, and what is written down of all that.
 
+use std::sync::Arc;
+
 use bursar::domain::ElectionName;
 use bursar::store::{
     Actor, AdvanceOutcome, BindOutcome, CoordinatorBinding, Entered, Fence, JobChangeOutcome, Scope, SettleOutcome,
@@ -7,7 +9,8 @@ use bursar::store::{
 };
 
 use super::bench::{
-    BOUND, Bench, actor, charge, claim, claim_of, election, fresh, holder, keys, leader, mark, mine, new_job, probe,
+    Admits, BOUND, Bench, actor, charge, claim, claim_of, election, fresh, holder, keys, leader, mark, mine, new_job,
+    probe,
 };
 
 fn one() -> Scope {
@@ -168,10 +171,10 @@ pub async fn a_tenure_is_not_opened_on_a_store_that_forgot(bench: &Bench) {
     let mut later = known.clone();
     later.timeline += 1;
     for baseline in [other, ahead, later] {
-        let opened = bench.store.tenure(&claim, limits, baseline.clone()).await.map(|_| ());
+        let opened = bench.store.tenure(&claim, limits, baseline.clone(), Arc::new(Admits(true))).await.map(|_| ());
         assert!(matches!(opened, Err(StoreError::Forgot { .. })), "{baseline:?}: {opened:?}");
     }
-    let tenure = bench.store.tenure(&claim, limits, known.clone()).await.expect("as it was");
+    let tenure = bench.store.tenure(&claim, limits, known.clone(), Arc::new(Admits(true))).await.expect("as it was");
     let found = mine(tenure.lineage().await);
     assert!(found.position >= known.position && found.system_identifier == known.system_identifier);
 }

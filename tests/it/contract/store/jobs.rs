@@ -126,7 +126,7 @@ pub async fn ticks_are_recorded_once_and_bring_their_job_forward(bench: &Bench) 
     let leads = bench.lead(1).await;
     let tenure = leads.as_ref();
     let mut definition = probe("job");
-    definition.timing.run_deadline = Some(Duration::from_hours(1_000_000));
+    definition.timing.run_deadline = Some(Duration::from_hours(1));
     let job = bench.job(tenure, definition).await;
     let until = bench.now().await;
     let fates = [
@@ -159,6 +159,10 @@ pub async fn ticks_are_recorded_once_and_bring_their_job_forward(bench: &Bench) 
             (RunState::Coalesced, Some("rolled"), true),
             (RunState::Planning, None, false)
         ]
+    );
+    assert!(
+        found.iter().all(|run| run.overdue == (run.state == RunState::Planning)),
+        "the deadline counts from the due time"
     );
     let open = mine(tenure.open_runs().await);
     assert_eq!((open.len(), open[0].state, open[0].caught_up), (1, RunState::Planning, true));

@@ -88,7 +88,8 @@ macro_rules! contract {
                     a_higher_term_that_was_not_accepted_is_refused_everything_and_changes_nothing,
                     a_claim_on_an_election_that_nobody_led_is_refused_and_finds_nobody,
                     a_halted_election_begins_nothing_and_still_records,
-                    a_tenure_that_has_ended_does_nothing_any_more;
+                    a_tenure_that_has_ended_does_nothing_any_more,
+                    nothing_begins_where_it_is_not_admitted_and_outcomes_are_recorded;
                 jobs:
                     a_new_job_starts_at_the_stores_now_and_is_put_in_once,
                     a_job_changes_only_where_its_row_is_as_it_was_read,
@@ -113,7 +114,8 @@ macro_rules! contract {
                     a_try_is_recorded_only_where_it_is_the_one_on_the_wire,
                     what_was_not_sent_is_as_it_was_and_no_late_record_is_taken_for_the_next_try,
                     a_failure_is_charged_and_an_unknown_outcome_without_another_try_is_for_a_person,
-                    a_later_term_finds_what_was_on_the_wire_and_an_earlier_one_records_nothing;
+                    a_later_term_finds_what_was_on_the_wire_and_an_earlier_one_records_nothing,
+                    calls_that_nobody_has_in_hand_are_put_back_as_they_were_and_those_in_hand_are_not;
                 requests:
                     a_trigger_opens_one_manual_run_however_often_it_is_executed,
                     what_does_not_exist_cannot_be_asked_for,

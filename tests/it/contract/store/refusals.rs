@@ -14,8 +14,8 @@ use bursar::store::{
 use uuid::Uuid;
 
 use super::bench::{
-    BOUND, Bench, actor, call_record, calling, change, charge, claim, definition, effect, election, everything, fresh,
-    holder, keys, mark, mine, probe,
+    Admits, BOUND, Bench, actor, call_record, calling, change, charge, claim, definition, effect, election, everything,
+    fresh, holder, keys, mark, mine, probe,
 };
 use bursar::domain::job::HandlerDefinition;
 
@@ -69,8 +69,8 @@ impl Scene {
         bench.import("psp", vec![super::bench::capture("e1", "acme", "EUR", "1.00")]).await;
         let ledger = bench.job(tenure, definition("ledger", HandlerDefinition::Ledger(everything()))).await;
         let ledger = bench.netted(tenure, &ledger).await;
-        let calling = bench.planned(tenure, calling("calling", true), &["a", "b"]).await;
-        let call = mine(tenure.take_calls(&calling, 1).await).remove(0);
+        let calling = bench.planned(tenure, calling("calling", true), &["a", "b", "c"]).await;
+        let call = mine(tenure.take_calls(&calling, 2).await).remove(0);
         mine(tenure.begin_work(open.id).await);
         let tried = bench.unit(open.id, "b").await.id;
         let kind = RequestKind::Trigger { job: JobName::new("job").expect("a name"), tick: None, cutoff: None };
@@ -106,6 +106,7 @@ impl Scene {
                 Record,
                 tenure.record_calls(self.calling.id, std::slice::from_ref(&self.on_the_wire))
             ),
+            operation!("put_back", Record, tenure.put_back(self.calling.id, &[])),
             operation!("lineage", Record, tenure.lineage()),
             operation!("release", Record, tenure.release()),
             operation!("recover", Record, tenure.recover()),
@@ -152,7 +153,7 @@ pub async fn an_old_term_is_refused_everything_and_changes_nothing(bench: &Bench
     let next = claim(2);
     let new = bench.lead_of(&next).await;
     let found = mine(new.recover().await);
-    assert_eq!(found, Recovery { calls_unknown: 1, runs_set_aside: Vec::new(), runs_taken_over: 1 });
+    assert_eq!(found, Recovery { calls_unknown: 2, runs_set_aside: Vec::new(), runs_taken_over: 1 });
     mine(new.begin_work(scene.open.id).await);
     scene.is_refused(bench, scene.leads.as_ref(), &next, 0).await;
     // Neither did the old term note that it works on a run, nor give up what the new one works on.
@@ -201,7 +202,7 @@ pub async fn a_halted_election_begins_nothing_and_still_records(bench: &Bench) {
         let answer = operation.answer.await;
         assert!(matches!(answer, Ok(Entered::Mine(_))), "{}: {answer:?}", operation.name);
         let changed = bench.picture().await != before;
-        assert_eq!(changed, ["charge", "record_calls"].contains(&operation.name), "{}", operation.name);
+        assert_eq!(changed, ["charge", "record_calls", "put_back"].contains(&operation.name), "{}", operation.name);
     }
     // Who is not in force is told that, and not of the halt.
     let twin = bench.tenure(&claim(1)).await;
@@ -225,4 +226,22 @@ pub async fn a_tenure_that_has_ended_does_nothing_any_more(bench: &Bench) {
     let again = bench.store.advance(scene.leads.claim(), &super::bench::leader(), BOUND).await;
     assert!(matches!(again, Ok(bursar::store::AdvanceOutcome::Accepted { .. })), "{again:?}");
     bench.tenure(scene.leads.claim()).await.end(Duration::from_secs(5)).await;
+}
+
+pub async fn nothing_begins_where_it_is_not_admitted_and_outcomes_are_recorded(bench: &Bench) {
+    let scene = Scene::set(bench).await;
+    let suspect = bench.tenure_where(scene.leads.claim(), Admits(false)).await;
+    let (begin, record): (Vec<_>, Vec<_>) =
+        scene.operations(bench, suspect.as_ref()).into_iter().partition(|operation| operation.kind == Kind::Begin);
+    let before = bench.picture().await;
+    for operation in begin {
+        let answer = operation.answer.await;
+        assert!(matches!(answer, Err(StoreError::Ended { .. })), "{}: {answer:?}", operation.name);
+    }
+    assert_eq!(bench.picture().await, before, "nothing changed");
+    for operation in record {
+        let answer = operation.answer.await;
+        assert!(matches!(answer, Ok(Entered::Mine(_))), "{}: {answer:?}", operation.name);
+    }
+    suspect.end(Duration::from_secs(5)).await;
 }
