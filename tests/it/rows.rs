@@ -2,7 +2,7 @@
 
 mod faults;
 
-use bursar::store::{JobChange, JobChangeOutcome, JobRow, RequestKind, Store, TenureStore, TickFate, UnitPick};
+use bursar::store::{JobChange, JobChangeOutcome, JobRow, RequestKind, Store, TickFate, UnitPick};
 use chrono::TimeDelta;
 
 use crate::fence::ground::{actor, claim, job, migrated, mine, open, tenure};

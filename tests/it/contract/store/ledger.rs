@@ -65,6 +65,10 @@ pub async fn a_negative_net_is_carried_into_the_next_run_of_its_job_and_of_no_ot
         assert!(bench.units(bench.settled(tenure, job).await.id).await.is_empty(), "{}", job.definition.name);
     }
     bench.import("stripe", vec![capture("s1", "acme", "EUR", "1.00")]).await;
+    for job in [&job, &greedy] {
+        let units = bench.units(bench.settled(tenure, job).await.id).await;
+        assert!(units.is_empty(), "{} does not select the source", job.definition.name);
+    }
     let run = bench.settled(tenure, &other).await;
     assert_unit(bench, &run, "EUR:acme", UnitState::Settled, Some("1.00")).await;
     bench.import("adyen", vec![capture("a3", "acme", "EUR", "100.00")]).await;

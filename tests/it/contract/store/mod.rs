@@ -85,6 +85,7 @@ macro_rules! contract {
                 refusals:
                     an_old_term_is_refused_everything_and_changes_nothing,
                     the_same_term_of_another_tenure_is_refused_everything_and_changes_nothing,
+                    another_term_of_the_same_tenure_is_refused_everything_and_changes_nothing,
                     a_higher_term_that_was_not_accepted_is_refused_everything_and_changes_nothing,
                     a_claim_on_an_election_that_nobody_led_is_refused_and_finds_nobody,
                     a_halted_election_begins_nothing_and_still_records,

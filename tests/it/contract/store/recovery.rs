@@ -26,6 +26,7 @@ pub async fn a_run_whose_leaders_die_three_times_without_progress_is_set_aside_a
             mine(leads.begin_work(run.id).await);
             mine(leads.begin_work(run.id).await);
         }
+        assert_eq!(mine(leads.recover().await), Recovery::default(), "its own work is no lower term's");
         assert!(matches!(mine(leads.settle(&other, fresh(1), &mark()).await), SettleOutcome::Settled(_)));
         let found;
         (leads, found) = succeeded(bench, i64::from(death) + 1).await;

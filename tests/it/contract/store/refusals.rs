@@ -169,6 +169,16 @@ pub async fn the_same_term_of_another_tenure_is_refused_everything_and_changes_n
     scene.is_done(bench, scene.leads.as_ref()).await;
 }
 
+pub async fn another_term_of_the_same_tenure_is_refused_everything_and_changes_nothing(bench: &Bench) {
+    let scene = Scene::set(bench).await;
+    let mut noted = 0;
+    for term in [0, 2] {
+        let strange = Claim { term: claim(term).term, ..scene.leads.claim().clone() };
+        let strange = bench.tenure(&strange).await;
+        noted = scene.is_refused(bench, strange.as_ref(), scene.leads.claim(), noted).await;
+    }
+}
+
 pub async fn a_higher_term_that_was_not_accepted_is_refused_everything_and_changes_nothing(bench: &Bench) {
     let scene = Scene::set(bench).await;
     let early = bench.tenure(&claim(9)).await;

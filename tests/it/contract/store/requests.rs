@@ -133,6 +133,8 @@ pub async fn a_held_call_of_a_receiver_that_is_idempotent_is_retried_under_its_k
     let fate = CallFate::Unknown { error: "no answer".to_owned(), again_in: None };
     assert_eq!(mine(tenure.record_calls(run.id, &[call_record(first.instruction, 1, fate)]).await), 1);
     assert_eq!(retry(bench, tenure, run.id, &[]).await, RequestState::Done { run: run.id, units: 1 });
+    let call = bench.unit(run.id, "a").await.instructions.remove(0);
+    assert_eq!((call.state.as_str(), call.reason, call.in_doubt), ("unknown", None, true));
     let second = mine(tenure.take_calls(&run, 1).await).remove(0);
     assert_eq!((&second.idempotency_key, second.attempt, second.in_doubt), (&first.idempotency_key, 2, true));
 }
