@@ -13,6 +13,7 @@
 //! Deliberately absent: SQL, rows, connections, and anything that lets a caller keep a transaction open.
 
 mod batches;
+mod bounds;
 mod checks;
 mod error;
 mod figures;
@@ -23,6 +24,7 @@ mod requests;
 mod tenure_port;
 mod views;
 
+pub mod memory;
 pub mod postgres;
 pub mod sqlite;
 

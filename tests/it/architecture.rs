@@ -55,11 +55,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("store::postgres", &["domain", "store", "clock", "chaos"]),
     ("store::sqlite", &["domain", "store", "clock", "hostproc", "chaos"]),
+    ("store::memory", &["domain", "store"]),
     ("store", &["domain"]),
     ("settlement::http", &["domain", "store", "settlement", "clock", "chaos"]),
     ("settlement::command", &["domain", "store", "settlement", "clock", "chaos"]),
     ("settlement", &["domain", "store", "settlement::http", "settlement::command", "clock", "chaos"]),
-    // Never an adapter: neither leadership::etcd nor store::postgres.
+    // Never an adapter: neither leadership::etcd nor a store.
     (
         "tenure",
         &[

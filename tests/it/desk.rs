@@ -68,11 +68,16 @@ impl Desk {
 impl<D: Ground> Desk<D> {
     /// A migrated store of its own, an advanced fence, an open tenure.
     pub async fn new() -> Self {
+        Self::on(Self::migrated().await).await
+    }
+
+    /// A migrated store of its own, that nobody ever led.
+    pub async fn migrated() -> D {
         let database = D::like("desk", async |_| {}).await;
         // A template's identity is copied with it; a deployment has its own.
         let id = random_id();
         database.broken_by(&format!("update bursar.deployment set deployment_id = '{id}'")).await;
-        Self::on(database).await
+        database
     }
 
     /// The next leader of a store that is migrated.

@@ -7,7 +7,6 @@
 mod answers;
 mod architecture;
 mod audit;
-mod calls;
 mod cli;
 mod config;
 mod contract;

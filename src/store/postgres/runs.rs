@@ -9,10 +9,8 @@ use super::columns::{count, currency, election_name, job_name, run_kind, run_sta
 use super::error::at;
 use crate::domain::JobName;
 use crate::domain::run::RunState;
+pub(super) use crate::store::bounds::LIST_ROWS;
 use crate::store::{RunFilter, RunSummary, RunView, StoreError, UnitCounts};
-
-/// The most rows of one list.
-pub(super) const LIST_ROWS: u32 = 10_000;
 
 /// Which runs a statement reads, beyond a person's filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
