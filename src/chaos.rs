@@ -2,7 +2,8 @@
 //!
 //! A point costs nothing in a release build: the [`point!`](crate::point) macro expands to nothing there, and this module is not compiled.
 //! Points are set by the environment variable `BURSAR_CHAOS` at the start, as `name=action[@n]`, separated by `;`. The
-//! action is taken at the `n`th hit only (default: every hit). Actions:
+//! action is taken at the `n`th hit only (default: every hit). A point that many operations pass may be set for one of them:
+//! `store.commit.after:take_calls=error@2`. Actions:
 //!
 //! | action | does |
 //! |---|---|
@@ -111,12 +112,30 @@ pub fn announce() {
 /// # Errors
 /// [`Failed`] where it is set to `error`.
 pub async fn pass(name: &'static str) -> Result<(), Failed> {
-    let Some(point) = points().get(name) else { return Ok(()) };
+    match points().get(name) {
+        Some(point) => act(name, name, point).await,
+        None => Ok(()),
+    }
+}
+
+/// Passes a point that many pass, and the one that is set for this part of them alone.
+///
+/// # Errors
+/// [`Failed`] where either is set to `error`.
+pub async fn pass_in(name: &'static str, part: &str) -> Result<(), Failed> {
+    pass(name).await?;
+    match points().get_key_value(format!("{name}:{part}").as_str()) {
+        Some((set, point)) => act(name, set, point).await,
+        None => Ok(()),
+    }
+}
+
+async fn act(name: &'static str, set: &str, point: &Point) -> Result<(), Failed> {
     let hit = point.hits.fetch_add(1, Ordering::Relaxed) + 1;
     if point.at.is_some_and(|at| at != hit) {
         return Ok(());
     }
-    tracing::warn!(point = name, hit, action = ?point.action, "failpoint");
+    tracing::warn!(point = set, hit, action = ?point.action, "failpoint");
     match &point.action {
         Action::Error => return Err(Failed(name)),
         Action::Sleep(time) => tokio::time::sleep(*time).await,
@@ -124,14 +143,14 @@ pub async fn pass(name: &'static str) -> Result<(), Failed> {
             let _ = kill_process(getpid(), Signal::KILL);
         }
         Action::Stop => {
-            let _ = std::fs::write(marker(name, "hit"), hit.to_string());
+            let _ = std::fs::write(marker(set, "hit"), hit.to_string());
             let _ = kill_process(getpid(), Signal::STOP);
             // The signal is for the process, and another thread may be the one that takes it: this one holds still until then.
             std::thread::sleep(STOP_TAKES_EFFECT);
         }
         Action::Pause => {
-            let _ = std::fs::write(marker(name, "hit"), hit.to_string());
-            while !marker(name, "go").exists() {
+            let _ = std::fs::write(marker(set, "hit"), hit.to_string());
+            while !marker(set, "go").exists() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }

@@ -29,12 +29,19 @@ pub mod tenure;
 pub mod web;
 
 /// A named place in the protocol: `point!("name")` waits, `point!("name", error => expression)` returns the error of the
-/// expression where the point is set to fail. Expands to nothing without the feature `chaos`.
+/// expression where the point is set to fail; with `in part` it can also be set for one part alone, as `name:part`.
+/// Expands to nothing without the feature `chaos`.
 #[macro_export]
 macro_rules! point {
     ($name:literal) => {
         #[cfg(feature = "chaos")]
         let _ = $crate::chaos::pass($name).await;
+    };
+    ($name:literal, in $part:expr, $failed:ident => $error:expr) => {
+        #[cfg(feature = "chaos")]
+        if let Err($failed) = $crate::chaos::pass_in($name, $part).await {
+            return Err($error);
+        }
     };
     ($name:literal, $failed:ident => $error:expr) => {
         #[cfg(feature = "chaos")]

@@ -13,6 +13,7 @@
 //! Deliberately absent: SQL, rows, connections, and anything that lets a caller keep a transaction open.
 
 mod batches;
+mod checks;
 mod error;
 mod figures;
 mod port;

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    AuditReport, HistoryView, ImportOutcome, ImportRecord, ImportView, Lineage, NewImport, RequestKind, RequestState,
-    RevertOutcome, RunFilter, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore, UnitFilter,
-    UnitView,
+    Admission, AuditReport, HistoryView, ImportOutcome, ImportRecord, ImportView, Lineage, NewImport, RequestKind,
+    RequestState, RevertOutcome, RunFilter, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore,
+    UnitFilter, UnitView,
 };
 use crate::domain::{Claim, ElectionName, TenureId, Term};
 
@@ -178,11 +178,13 @@ pub trait Store: Send + Sync {
     async fn advance(&self, claim: &Claim, leader: &Leader, within: Duration) -> Result<AdvanceOutcome, StoreError>;
 
     /// Opens the fenced half under a claim. `baseline`: where the store stood; each new connection is compared with it.
+    /// `admission` is asked before each transaction of kind *begin*.
     async fn tenure(
         &self,
         claim: &Claim,
         limits: TenureLimits,
         baseline: Lineage,
+        admission: Arc<dyn Admission>,
     ) -> Result<Arc<dyn TenureStore>, StoreError>;
 
     /// Notes in the history of terms when this tenure first worked (`ended` is `None`), or how it ended.

@@ -59,8 +59,18 @@ pub struct SessionsEnded {
     pub confirmed: bool,
 }
 
+/// What a store asks right before it begins something for a tenure: after every wait for a connection or a lock of its own,
+/// before BEGIN, never inside a transaction.
+#[async_trait]
+pub trait Admission: Send + Sync {
+    /// Answers at once where something may begin; waits while nothing may for now; `false` once nothing may any more.
+    async fn admitted(&self) -> bool;
+}
+
 /// The store under one claim. Operations of kind *begin* are refused where the election is halted; those of kind
-/// *record* are not, for the outcome of what had left before is still recorded.
+/// *record* are not, for the outcome of what had left before is still recorded. Those of kind *begin* ask their
+/// [`Admission`] before they begin, and answer [`StoreError::Ended`] where it is refused; while they wait for it they hold
+/// no connection that an operation of kind *record* could need.
 ///
 /// Every operation is one transaction (READ COMMITTED on PostgreSQL), bounded by the tenure's time-outs; each may answer
 /// any [`StoreError`], and after [`StoreError::Unknown`] may simply be called again: every one is safe to repeat.
@@ -110,6 +120,13 @@ pub trait TenureStore: Send + Sync {
 
     /// *Record.* What came of calls. Answers how many were recorded; tries that are no longer as expected are left.
     async fn record_calls(&self, run: i64, records: &[CallRecord]) -> Fenced<u64>;
+
+    /// *Record.* Puts back every call of the run that stands `sending` under this claim and is not among `kept`
+    /// (instruction, attempt): nobody makes it. Answers how many.
+    ///
+    /// For the caller whose [`Self::take_calls`] ended [`StoreError::Unknown`], before the next one; each comes back as of
+    /// [`CallFate::NotSent`](super::CallFate::NotSent).
+    async fn put_back(&self, run: i64, kept: &[(i64, u32)]) -> Fenced<u64>;
 
     /// *Begin.* Ends the run if none of its units is pending.
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome>;

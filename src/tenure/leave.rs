@@ -12,7 +12,7 @@ use super::scope::Scope;
 use crate::clock;
 use crate::domain::Moment;
 use crate::settlement::{Leave, NotSent};
-use crate::store::Entered;
+use crate::store::{Entered, StoreError};
 
 /// How long the gate may take to be passed after the halt was read; longer, and it was held: the halt is read again.
 const FRESH: Duration = Duration::from_millis(250);
@@ -53,6 +53,7 @@ impl Scope {
                 self.fenced("pulse", found);
                 Err(NotSent)
             }
+            Err(StoreError::Ended { .. }) => Err(NotSent),
             Err(error) => {
                 // Put back, charged to nobody. What it means for the tenure, the sweep finds out by the same question.
                 tracing::warn!(claim = %self.claim, %error, "the halt could not be read: nothing leaves");

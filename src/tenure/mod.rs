@@ -22,6 +22,7 @@
 //! (`schedule`), SQL (`store`), and the sending of payouts (a job's payouts stay in the store).
 
 pub mod accepted;
+mod admission;
 mod backoff;
 mod batches;
 mod bringup;

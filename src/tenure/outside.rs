@@ -4,12 +4,17 @@
 //! passed and the halt read again ([`super::leave`]); then the call is made; then its outcome recorded. Outcomes are recorded
 //! as they come, also while the election is halted and while the tenure drains.
 //!
-//! A call that was not given leave is put back as it was. One that was, and did not answer before the drain was over, is
-//! unknown. An abrupt end records nothing: promotion finds what was left `sending`.
+//! A call that was not given leave is put back as it was; so is what a take without an answer may have left `sending`, which
+//! is all of the run that stands so and is in nobody's hands. A call that left, and did not answer before the drain was
+//! over, is unknown. An abrupt end records nothing: promotion finds what was left `sending`.
+//!
+//! Invariant: a call is in hand from the answer of its take until its outcome is on record.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
@@ -28,7 +33,10 @@ const RECORDED_AT_ONCE: usize = 1_000;
 /// While calls are on the wire and nothing else was due, the next look is after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-type Answers = FuturesUnordered<tokio::task::JoinHandle<Option<CallRecord>>>;
+type Answers = FuturesUnordered<BoxFuture<'static, Option<CallRecord>>>;
+
+/// Calls whose outcome is not on record yet: instruction and try.
+type InHand = BTreeMap<i64, u32>;
 
 /// Calls until nothing is due and every answer was recorded.
 ///
@@ -37,16 +45,18 @@ type Answers = FuturesUnordered<tokio::task::JoinHandle<Option<CallRecord>>>;
 pub(super) async fn drain(tenure: &Tenure, run: &OpenRun, handler: &Arc<dyn OutsideHandler>) -> Result<(), Stop> {
     let size = usize::try_from(run.definition.batch.size.max(1)).unwrap_or(usize::MAX);
     let mut answers = Answers::new();
+    let mut in_hand = InHand::new();
     let mut end: Option<Result<(), Stop>> = None;
     loop {
         let free = size.saturating_sub(answers.len());
         // Not one by one: a transaction per call would cost more than the call.
         if end.is_none() && free >= size.div_ceil(4) {
-            match take(tenure, run, free).await {
+            match take(tenure, run, free, &in_hand).await {
                 Ok(calls) if calls.is_empty() => end = Some(Ok(())),
                 Ok(calls) => {
                     for call in calls {
-                        answers.push(tenure.spawn(make(tenure.clone(), Arc::clone(handler), call, run.clone())));
+                        in_hand.insert(call.instruction, call.attempt);
+                        answers.push(answer(tenure, handler, call, run));
                     }
                 }
                 Err(stop) => end = Some(Err(stop)),
@@ -69,20 +79,24 @@ pub(super) async fn drain(tenure: &Tenure, run: &OpenRun, handler: &Arc<dyn Outs
             ready.push(next);
         }
         // A task without a record was dropped with the tenure; promotion finds its call.
-        let records: Vec<CallRecord> = ready.into_iter().filter_map(|ended| ended.ok().flatten()).collect();
+        let records: Vec<CallRecord> = ready.into_iter().flatten().collect();
+        let recorded: Vec<i64> = records.iter().map(|record| record.instruction).collect();
         if end.is_none() && records.iter().any(|record| record.fate == CallFate::NotSent) {
             // Halted, or the halt could not be read: the run's next look takes them again, not this loop at once.
             end = Some(Ok(()));
         }
         record(tenure, run, records).await?;
+        for instruction in recorded {
+            in_hand.remove(&instruction);
+        }
     }
 }
 
 /// Takes up to `free` calls. Where the election was halted meanwhile all of them are put back; each is looked at once more
 /// right before its first byte.
-async fn take(tenure: &Tenure, run: &OpenRun, free: usize) -> Result<Vec<Call>, Stop> {
+async fn take(tenure: &Tenure, run: &OpenRun, free: usize, in_hand: &InHand) -> Result<Vec<Call>, Stop> {
     let limit = u32::try_from(free).unwrap_or(u32::MAX);
-    let calls = commit(tenure, run, limit).await?;
+    let calls = commit(tenure, run, limit, in_hand).await?;
     if calls.is_empty() {
         return Ok(calls);
     }
@@ -98,20 +112,18 @@ async fn take(tenure: &Tenure, run: &OpenRun, free: usize) -> Result<Vec<Call>, 
 }
 
 /// Commits up to `limit` calls as `sending`.
-async fn commit(tenure: &Tenure, run: &OpenRun, limit: u32) -> Result<Vec<Call>, Stop> {
+async fn commit(tenure: &Tenure, run: &OpenRun, limit: u32, in_hand: &InHand) -> Result<Vec<Call>, Stop> {
     let _permit = tenure.permit().await?;
     let mut failures = 0;
     loop {
         tenure.pass_gate().await?;
         match tenure.enter("take_calls", tenure.store.take_calls(run, limit).await).await? {
             Ok(calls) => return Ok(calls),
-            // Calls may stand as `sending` that nobody makes. Only a promotion may touch those, so there has to be one.
-            Err(error @ StoreError::Unknown { .. }) => {
-                tenure.fault(&error.to_string());
-                return Err(Stop::Ending);
-            }
             Err(error) if error.is_passing() => {
                 failures += 1;
+                if let StoreError::Unknown { .. } = error {
+                    put_back(tenure, run, in_hand).await?;
+                }
                 tracing::warn!(claim = %tenure.claim, run = run.id, %error, "calls could not be taken; trying again");
                 tenure.sleep(backoff::wait(failures, clock::random_u64())).await?;
             }
@@ -120,8 +132,48 @@ async fn commit(tenure: &Tenure, run: &OpenRun, limit: u32) -> Result<Vec<Call>,
     }
 }
 
+/// Puts back what a take without an answer may have left `sending`: nobody makes it.
+async fn put_back(tenure: &Tenure, run: &OpenRun, in_hand: &InHand) -> Result<(), Stop> {
+    let kept: Vec<(i64, u32)> = in_hand.iter().map(|(instruction, attempt)| (*instruction, *attempt)).collect();
+    match tenure.record("put_back", || tenure.store.put_back(run.id, &kept)).await {
+        Ok(put_back) => {
+            tracing::info!(claim = %tenure.claim, run = run.id, put_back, "calls of a take without an answer are put back");
+            Ok(())
+        }
+        Err(Stop::Failed(error)) => {
+            Err(left_on_the_wire(tenure, "calls that nobody makes could not be put back", &error))
+        }
+        Err(stop @ (Stop::Ending | Stop::Halted)) => Err(stop),
+    }
+}
+
+/// Calls stand as `sending` under this term, and nobody of it would take them up again. Only a promotion may, so there has
+/// to be one.
+fn left_on_the_wire(tenure: &Tenure, what: &str, error: &StoreError) -> Stop {
+    tenure.fault(&format!("{what}: {error}"));
+    Stop::Ending
+}
+
 const fn of(call: &Call, fate: CallFate) -> CallRecord {
     CallRecord { instruction: call.instruction, attempt: call.attempt, fate }
+}
+
+/// Makes a call in a task of its own and answers its record; none where the task was dropped with the tenure.
+fn answer(
+    tenure: &Tenure,
+    handler: &Arc<dyn OutsideHandler>,
+    call: Call,
+    run: &OpenRun,
+) -> BoxFuture<'static, Option<CallRecord>> {
+    let task = tenure.spawn(make(tenure.clone(), Arc::clone(handler), call, run.clone()));
+    let tenure = tenure.clone();
+    task.map(move |ended| {
+        ended.unwrap_or_else(|error| {
+            tenure.fault(&format!("the task of a call failed: {error}"));
+            None
+        })
+    })
+    .boxed()
 }
 
 /// Makes one call and says what is known of it.
@@ -155,11 +207,8 @@ pub(super) async fn record(tenure: &Tenure, run: &OpenRun, records: Vec<CallReco
     }
     let recorded = match tenure.record("record_calls", || tenure.store.record_calls(run.id, &records)).await {
         Ok(recorded) => recorded,
-        // They stand as `sending` under this term, and nobody of it would take them up again. Only a promotion may, so there
-        // has to be one.
         Err(Stop::Failed(error)) => {
-            tenure.fault(&format!("outcomes of calls could not be recorded: {error}"));
-            return Err(Stop::Ending);
+            return Err(left_on_the_wire(tenure, "outcomes of calls could not be recorded", &error));
         }
         Err(stop @ (Stop::Ending | Stop::Halted)) => return Err(stop),
     };

@@ -13,11 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::accepted::{self, AcceptedRecord, MemoryError};
+use super::admission::AtTheGate;
 use super::bringup;
 use super::scope::{Scope, Stop, Tenure};
 use crate::clock;
 use crate::domain::Claim;
-use crate::store::{AdvanceOutcome, Lineage, Recovery, StoreError};
+use crate::store::{Admission, AdvanceOutcome, Lineage, Recovery, StoreError};
 
 /// How often a step with the store or the coordinator is tried.
 const TRIES: u32 = 3;
@@ -179,7 +180,10 @@ async fn advance(scope: &Scope) -> Result<(), PromotionError> {
 
 async fn open(scope: &Arc<Scope>, baseline: Lineage) -> Result<Tenure, PromotionError> {
     let limits = scope.deps.settings.limits;
-    let opened = retried(scope, || scope.deps.store.tenure(&scope.claim, limits, baseline.clone())).await?;
+    let admission: Arc<dyn Admission> = Arc::new(AtTheGate(Arc::downgrade(scope)));
+    let opened =
+        retried(scope, || scope.deps.store.tenure(&scope.claim, limits, baseline.clone(), Arc::clone(&admission)))
+            .await?;
     let store = match opened {
         Ok(store) => store,
         Err(error) => {

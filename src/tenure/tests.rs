@@ -88,6 +88,9 @@ impl TenureStore for Stub {
     async fn record_calls(&self, _: i64, _: &[CallRecord]) -> Fenced<u64> {
         self.records.lock().expect("no panic holds it").pop_front().expect("laid out")
     }
+    async fn put_back(&self, _: i64, _: &[(i64, u32)]) -> Fenced<u64> {
+        unreachable!("not asked for here")
+    }
     async fn finish_run(&self, _: i64) -> Fenced<FinishOutcome> {
         unreachable!("not asked for here")
     }

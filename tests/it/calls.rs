@@ -5,14 +5,18 @@ use std::time::Duration;
 use bursar::domain::job::{HandlerDefinition, ProbeDefinition, ProbeShape};
 use bursar::domain::run::RunState;
 use bursar::domain::unit::UnitState;
-use bursar::store::{Call, CallFate, CallRecord, FinishOutcome, OpenRun, PlanSource, Store};
+use bursar::store::{Call, CallFate, CallRecord, FinishOutcome, OpenRun, PlanSource, Scope};
 
-use super::desk::{Desk, definition, mine};
+use super::desk::{Desk, actor, definition, mine};
 
 /// A run of an outside handler with these units, planned.
 async fn outside(desk: &Desk, idempotent: bool, keys: &[&str]) -> OpenRun {
+    outside_named(desk, "calls", idempotent, keys).await
+}
+
+async fn outside_named(desk: &Desk, job: &str, idempotent: bool, keys: &[&str]) -> OpenRun {
     let probe = ProbeDefinition { shape: ProbeShape::Outside, idempotent, ..ProbeDefinition::default() };
-    let job = desk.job_of(definition("calls", HandlerDefinition::Probe(probe))).await;
+    let job = desk.job_of(definition(job, HandlerDefinition::Probe(probe))).await;
     let run = desk.run(&job, desk.now().await).await;
     let keys = PlanSource::Keys(keys.iter().map(|key| (*key).to_owned()).collect());
     desk.plan_from(&run, &keys, 100).await;
@@ -103,6 +107,66 @@ async fn what_was_not_sent_is_as_it_was_and_no_late_record_is_taken_for_the_next
         ("held", Some("unknown"))
     );
     assert_eq!(mine(desk.tenure.finish_run(run.id).await), FinishOutcome::Finished(RunState::CompleteSetAside));
+    desk.audit_is_clean().await;
+}
+
+#[tokio::test]
+async fn calls_that_nobody_has_in_hand_are_put_back_as_they_were_and_those_in_hand_are_not() {
+    let desk = Desk::open().await;
+    let run = outside(&desk, true, &["a", "b", "c"]).await;
+    let doubted = take(&desk, &run, 1).await.remove(0);
+    assert_eq!(record(&desk, &run, &doubted, unknown(SOON)).await, 1);
+    let in_hand = take(&desk, &run, 1).await.remove(0);
+    let other = outside_named(&desk, "others", true, &["a"]).await;
+    let others = take(&desk, &other, 1).await.remove(0);
+    // As of a take that was not answered: the doubted one and the third.
+    let mut lost = take(&desk, &run, 10).await;
+    while lost.len() < 2 {
+        lost.extend(take(&desk, &run, 10).await);
+    }
+    lost.sort_unstable_by_key(|call| call.unit);
+
+    let kept = [(in_hand.instruction, in_hand.attempt)];
+    assert_eq!(mine(desk.tenure.put_back(run.id, &kept).await), 2);
+    assert_eq!(mine(desk.tenure.put_back(run.id, &kept).await), 0, "a second time there is nothing to do");
+    for call in &lost {
+        let unit = desk.unit(&run, &call.key).await;
+        let (state, attempts) = if call.in_doubt { ("unknown", 1) } else { ("pending", 0) };
+        assert_eq!(
+            (unit.state, unit.attempts, unit.instructions[0].state.as_str()),
+            (UnitState::Pending, attempts, state)
+        );
+        assert_eq!(unit.instructions[0].in_doubt, call.in_doubt, "a doubt stays, and none comes of it");
+        assert_eq!(record(&desk, &run, call, CallFate::Done).await, 0, "it is on the wire no more");
+    }
+    let again = take(&desk, &run, 10).await;
+    assert_eq!(again.len(), 2, "due at once");
+    for (call, lost) in again.iter().zip(&lost) {
+        assert_eq!((&call.idempotency_key, call.charged), (&lost.idempotency_key, lost.charged));
+        assert!(call.attempt > lost.attempt, "no late record can be taken for it");
+        assert_eq!(record(&desk, &run, call, CallFate::Done).await, 1);
+    }
+    assert_eq!(record(&desk, &run, &in_hand, CallFate::Done).await, 1, "what was in hand was left alone");
+    assert_eq!(record(&desk, &other, &others, CallFate::Done).await, 1, "and so was another run");
+    desk.audit_is_clean().await;
+}
+
+#[tokio::test]
+async fn calls_are_put_back_while_halted_and_never_under_another_claim() {
+    let mut desk = Desk::open().await;
+    let run = outside(&desk, false, &["a", "b"]).await;
+    assert_eq!(take(&desk, &run, 1).await.len(), 1);
+    desk.store.halt(&Scope::One(desk.claim.election.clone()), "month end", &actor()).await.expect("an answer");
+    assert_eq!(mine(desk.tenure.put_back(run.id, &[]).await), 1);
+    desk.store.resume(&Scope::One(desk.claim.election.clone()), "done", &actor()).await.expect("an answer");
+    let sent = take(&desk, &run, 1).await.remove(0);
+    let old = std::sync::Arc::clone(&desk.tenure);
+    desk.succeed().await;
+    let late = old.put_back(run.id, &[]).await.expect("the store answers");
+    assert!(matches!(late, bursar::store::Entered::Fenced(Some(_))), "{late:?}");
+    assert_eq!(mine(desk.tenure.put_back(run.id, &[]).await), 0, "what a lower term left is not known to have stayed");
+    assert_eq!(desk.unit(&run, &sent.key).await.instructions[0].state.as_str(), "sending");
+    assert_eq!(mine(desk.tenure.recover().await).calls_unknown, 1);
     desk.audit_is_clean().await;
 }
 

@@ -1,5 +1,6 @@
 //! The fence on a real PostgreSQL: what two leaders at once can and cannot do, by the product's own statements.
 
+mod admission;
 mod advance;
 mod commit;
 pub mod ground;

@@ -4,13 +4,23 @@ use std::time::Duration;
 
 use bursar::domain::entry::EntryKind;
 use bursar::domain::unit::UnitState;
-use bursar::store::{ImportOutcome, RevertOutcome, Store, StoreError};
+use bursar::store::{ImportOutcome, RevertOutcome, StoreError};
 
-use super::desk::{Desk, actor, bulk, capture, entry, everything, file};
+use super::desk::{Desk, Ground, actor, bulk, capture, entry, everything, file, on_every_store};
 
-#[tokio::test]
-async fn the_same_file_again_or_under_another_name_brings_nothing() {
-    let desk = Desk::open().await;
+on_every_store!(
+    the_same_file_again_or_under_another_name_brings_nothing,
+    one_file_from_several_replicas_at_once_is_brought_in_once,
+    a_conflict_is_shown_with_both_contents_and_nothing_of_the_file_stays,
+    what_only_bursar_writes_is_refused_in_a_file,
+    a_large_import_and_a_run_that_settles_do_not_get_into_each_others_way,
+    an_import_taken_back_leaves_the_sums_per_merchant_as_before,
+    what_is_taken_back_is_netted_by_the_job_that_settled_it_whatever_sources_it_selects,
+    an_import_is_taken_back_while_its_entries_are_being_settled,
+);
+
+async fn the_same_file_again_or_under_another_name_brings_nothing<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let entries =
         vec![capture("a1", "acme", "EUR", "10.00"), entry("a2", "acme", "JPY", EntryKind::Refund, "-500", "")];
     let first = desk.import("adyen", entries.clone()).await;
@@ -35,9 +45,8 @@ async fn the_same_file_again_or_under_another_name_brings_nothing() {
     assert_eq!(acts, 3, "what brought nothing is no act");
 }
 
-#[tokio::test]
-async fn one_file_from_several_replicas_at_once_is_brought_in_once() {
-    let desk = Desk::open().await;
+async fn one_file_from_several_replicas_at_once_is_brought_in_once<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     for round in 0..4 {
         let entries = bulk(&format!("r{round}-"), 500, 6);
         let mut shuffled = entries.clone();
@@ -56,9 +65,8 @@ async fn one_file_from_several_replicas_at_once_is_brought_in_once() {
     assert_eq!(rows, 4 * 3000);
 }
 
-#[tokio::test]
-async fn a_conflict_is_shown_with_both_contents_and_nothing_of_the_file_stays() {
-    let desk = Desk::open().await;
+async fn a_conflict_is_shown_with_both_contents_and_nothing_of_the_file_stays<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let first =
         desk.import("adyen", vec![capture("a1", "acme", "EUR", "10.00"), capture("a2", "bona", "EUR", "1.00")]).await;
     let offered = vec![
@@ -91,9 +99,8 @@ async fn a_conflict_is_shown_with_both_contents_and_nothing_of_the_file_stays() 
     assert!(matches!(&outcome, ImportOutcome::Conflicts { shown, total: 300 } if shown.len() == 100), "{outcome:?}");
 }
 
-#[tokio::test]
-async fn what_only_bursar_writes_is_refused_in_a_file() {
-    let desk = Desk::open().await;
+async fn what_only_bursar_writes_is_refused_in_a_file<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let own = desk.store.import(&file("bursar", "f.csv", vec![capture("a", "m", "EUR", "1")]), &actor()).await;
     assert!(matches!(own, Err(StoreError::Broken { .. })), "{own:?}");
     let carry = vec![entry("a", "m", "EUR", EntryKind::Carry, "1", "")];
@@ -101,9 +108,8 @@ async fn what_only_bursar_writes_is_refused_in_a_file() {
     assert!(matches!(&carry, Err(StoreError::Broken { detail, .. }) if detail.contains("line 2")), "{carry:?}");
 }
 
-#[tokio::test]
-async fn a_large_import_and_a_run_that_settles_do_not_get_into_each_others_way() {
-    let desk = Desk::open().await;
+async fn a_large_import_and_a_run_that_settles_do_not_get_into_each_others_way<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let job = desk.job("daily", everything()).await;
     desk.import("adyen", bulk("first-", 5000, 4)).await;
     let run = desk.planned(&job).await;
@@ -122,9 +128,8 @@ async fn a_large_import_and_a_run_that_settles_do_not_get_into_each_others_way()
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn an_import_taken_back_leaves_the_sums_per_merchant_as_before() {
-    let desk = Desk::open().await;
+async fn an_import_taken_back_leaves_the_sums_per_merchant_as_before<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let job = desk.job("daily", everything()).await;
     desk.import("adyen", vec![capture("a1", "acme", "EUR", "10.00")]).await;
     let before = desk.standing().await;
@@ -165,9 +170,8 @@ async fn an_import_taken_back_leaves_the_sums_per_merchant_as_before() {
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn what_is_taken_back_is_netted_by_the_job_that_settled_it_whatever_sources_it_selects() {
-    let desk = Desk::open().await;
+async fn what_is_taken_back_is_netted_by_the_job_that_settled_it_whatever_sources_it_selects<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let adyen = bursar::domain::job::LedgerDefinition { sources: ["adyen".to_owned()].into(), ..everything() };
     let stripe = bursar::domain::job::LedgerDefinition { sources: ["stripe".to_owned()].into(), ..everything() };
     let (job, other) = (desk.job("a", adyen).await, desk.job("s", stripe).await);
@@ -180,9 +184,8 @@ async fn what_is_taken_back_is_netted_by_the_job_that_settled_it_whatever_source
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn an_import_is_taken_back_while_its_entries_are_being_settled() {
-    let desk = Desk::open().await;
+async fn an_import_is_taken_back_while_its_entries_are_being_settled<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let job = desk.job("daily", everything()).await;
     for round in 0..3 {
         let import = desk.import("adyen", bulk(&format!("r{round}-"), 400, 5)).await;

@@ -4,6 +4,7 @@
 //! one PostgreSQL server through distinct prefixes and databases, and starting private ones only where a test breaks them.
 //! Tests whose verdict is a time bound live in `timed` modules and are run alone, one at a time, by `scripts/test`.
 
+mod answers;
 mod architecture;
 mod audit;
 mod calls;
@@ -27,7 +28,9 @@ mod rows;
 mod samples;
 mod settling;
 mod smoke;
+mod sqlite;
 mod support;
 mod tenure;
 mod tenures;
 mod timed;
+mod unanswered;

@@ -2,6 +2,7 @@
 //! tests: they give the orders, own the gate and the coordinator's memory, and take the reports.
 
 mod demotion;
+mod gate;
 mod ground;
 mod halts;
 mod outside;

@@ -1,9 +1,11 @@
-//! Calls of outside handlers: taken (written down as on the wire), then recorded.
+//! Calls of outside handlers: taken (written down as on the wire), then recorded, or put back.
 //!
 //! Invariants:
 //! - A call is committed as `sending` under this term before its first byte; key and bytes are those of the first time.
 //! - A try is recorded only while it is on the wire under this term and is the one that is named. The number of a try only
 //!   grows, also where no byte left, so that a late record can never be taken for a newer try's.
+//! - A take whose COMMIT was not answered may have left calls on the wire that nobody has in hand; they are put back by the
+//!   taker, who alone knows which it has.
 //! - A doubt is for good. A try that surely failed does not clear an earlier one's.
 
 use sqlx::Row;
@@ -20,6 +22,7 @@ use crate::store::{Call, CallFate, CallRecord, OpenRun, StoreError};
 
 const TAKE: &str = "take_calls";
 const RECORD: &str = "record_calls";
+const PUT_BACK: &str = "put_back";
 
 /// A unit that is due for a call, locked.
 struct Due {
@@ -159,7 +162,7 @@ pub(super) async fn record_calls(
         .bind(claim.election.as_str())
         .bind(claim.term.get())
         .bind(records.iter().map(|record| record.instruction).collect::<Vec<_>>())
-        .bind(records.iter().map(|record| i32::try_from(record.attempt).unwrap_or(i32::MAX)).collect::<Vec<_>>())
+        .bind(records.iter().map(|record| try_number(record.attempt)).collect::<Vec<_>>())
         .bind(fates.iter().map(|fate| fate.0).collect::<Vec<_>>())
         .bind(fates.iter().map(|fate| fate.1.as_deref()).collect::<Vec<_>>())
         .bind(fates.iter().map(|fate| fate.2).collect::<Vec<_>>())
@@ -174,6 +177,34 @@ pub(super) async fn record_calls(
         });
     }
     Ok(Done::Commit(recorded.unsigned_abs()))
+}
+
+/// Puts back the calls that stand on the wire under this claim and are not among `kept`, in an open transaction that has
+/// entered the fence. Answers how many.
+///
+/// # Errors
+/// Any [`StoreError`]; the caller rolls back.
+pub(super) async fn put_back(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    run: i64,
+    kept: &[(i64, u32)],
+) -> Result<Done<u64>, StoreError> {
+    let put = sqlx::query(include_str!("sql/calls_put_back.sql"))
+        .bind(run)
+        .bind(claim.election.as_str())
+        .bind(claim.term.get())
+        .bind(kept.iter().map(|kept| kept.0).collect::<Vec<_>>())
+        .bind(kept.iter().map(|kept| try_number(kept.1)).collect::<Vec<_>>())
+        .execute(connection)
+        .await
+        .map_err(at(PUT_BACK))?;
+    Ok(Done::Commit(put.rows_affected()))
+}
+
+/// The number of a try as the column holds it.
+fn try_number(attempt: u32) -> i32 {
+    i32::try_from(attempt).unwrap_or(i32::MAX)
 }
 
 fn counts(row: &PgRow) -> Result<(i64, i64, i64), sqlx::Error> {

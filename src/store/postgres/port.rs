@@ -17,10 +17,10 @@ use super::{
 };
 use crate::domain::{Claim, ElectionName};
 use crate::store::{
-    Actor, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health, HistoryView,
-    ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind, RequestState, RevertOutcome,
-    RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore,
-    UnitFilter, UnitView,
+    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health,
+    HistoryView, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind, RequestState,
+    RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
+    TenureStore, UnitFilter, UnitView,
 };
 
 /// An operation of single statements on the control pool.
@@ -79,8 +79,9 @@ impl Store for PgStore {
         claim: &Claim,
         limits: TenureLimits,
         baseline: Lineage,
+        admission: Arc<dyn Admission>,
     ) -> Result<Arc<dyn TenureStore>, StoreError> {
-        Ok(Arc::new(PgTenure::open(self, claim, limits, baseline).await?))
+        Ok(Arc::new(PgTenure::open(self, claim, limits, baseline, admission).await?))
     }
 
     async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::columns::{count, currency, election_name, job_name, major, run_kind, run_state, small_count, wide};
+use super::columns::{count, currency, election_name, job_name, run_kind, run_state, small_count, wide};
 use super::error::at;
 use crate::domain::JobName;
 use crate::domain::run::RunState;
@@ -110,5 +110,5 @@ async fn read_run(connection: &mut PgConnection, run: i64) -> Result<Option<RunV
 /// A currency with its sum, in major units.
 pub(super) fn sum_per_currency(row: &PgRow) -> Result<(String, String), sqlx::Error> {
     let currency = currency(row, "currency")?;
-    Ok((currency.code().to_owned(), major(currency, wide(row, "amount")?)))
+    Ok((currency.code().to_owned(), currency.format(wide(row, "amount")?)))
 }

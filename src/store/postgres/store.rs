@@ -136,17 +136,17 @@ impl PgStore {
 
     /// A transaction of the control pool: short, unfenced.
     pub(super) async fn control_tx(&self, operation: &'static str) -> Result<Tx, StoreError> {
-        begin(&self.control, &self.control, operation, READ_COMMITTED).await
+        begin(&self.control, &self.control, operation, READ_COMMITTED, None).await
     }
 
     /// A transaction on a session of its own, for a command whose one transaction may be long.
     pub(super) async fn command_tx(&self, operation: &'static str) -> Result<Tx, StoreError> {
-        begin(&self.command_sessions(operation), &self.control, operation, READ_COMMITTED).await
+        begin(&self.command_sessions(operation), &self.control, operation, READ_COMMITTED, None).await
     }
 
     /// A read-only transaction that sees one state, on a session of its own.
     pub(super) async fn snapshot_tx(&self, operation: &'static str) -> Result<Tx, StoreError> {
-        begin(&self.command_sessions(operation), &self.control, operation, ONE_SNAPSHOT).await
+        begin(&self.command_sessions(operation), &self.control, operation, ONE_SNAPSHOT, None).await
     }
 
     /// A session of its own.

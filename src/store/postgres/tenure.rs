@@ -21,9 +21,10 @@ use super::{
 };
 use crate::domain::Claim;
 use crate::store::{
-    Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange, JobChangeOutcome, JobsView,
-    Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded,
-    SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange,
+    JobChangeOutcome, JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery,
+    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord,
+    UnitPick,
 };
 
 /// The longest that one operation may take, in statements of the longest allowed: the server bounds each statement, this
@@ -31,7 +32,6 @@ use crate::store::{
 const STATEMENTS_OF_AN_OPERATION: u32 = 12;
 
 /// The fenced half of the store.
-#[derive(Debug)]
 pub(super) struct PgTenure {
     claim: Claim,
     replica: String,
@@ -40,6 +40,7 @@ pub(super) struct PgTenure {
     sessions: Arc<Sessions>,
     control: Arc<Sessions>,
     baseline: Arc<Baseline>,
+    admission: Arc<dyn Admission>,
     /// Rows that cannot be read, as they were named.
     said: Said,
     /// Refusals that are being written down.
@@ -54,6 +55,7 @@ impl PgTenure {
         claim: &Claim,
         limits: TenureLimits,
         baseline: Lineage,
+        admission: Arc<dyn Admission>,
     ) -> Result<Self, StoreError> {
         let deployment = store.deployment_id().await?;
         let replica = store.replica.clone();
@@ -71,6 +73,7 @@ impl PgTenure {
             sessions,
             control: Arc::clone(&store.control),
             baseline,
+            admission,
             said: Said::default(),
             notes: TaskTracker::new(),
             ended: AtomicBool::new(false),
@@ -80,12 +83,17 @@ impl PgTenure {
     /// Begins a transaction and enters the fence.
     ///
     /// # Errors
-    /// [`StoreError::Ended`] once the tenure's end began; else those of the way to the database.
+    /// [`StoreError::Ended`] once the tenure's end began, or nothing may begin any more; else those of the way to the database.
     pub(super) async fn begin(&self, kind: Kind, operation: &'static str) -> Result<Entered<FencedTx>, StoreError> {
         if self.ended.load(Ordering::SeqCst) {
             return Err(StoreError::Ended { operation });
         }
-        let tx = begin(&self.sessions, &self.control, operation, READ_COMMITTED).await?;
+        let admission = match kind {
+            Kind::Begin => Some(self.admission.as_ref()),
+            // What has begun ends by itself, and the fence covers it.
+            Kind::Record => None,
+        };
+        let tx = begin(&self.sessions, &self.control, operation, READ_COMMITTED, admission).await?;
         let entered = enter(tx, &self.claim, kind, self.limits.lock_timeout).await?;
         if let Entered::Fenced(found) = &entered {
             let refusal =
@@ -173,6 +181,10 @@ impl TenureStore for PgTenure {
 
     async fn record_calls(&self, run: i64, records: &[CallRecord]) -> Fenced<u64> {
         fenced!(self, Kind::Record, "record_calls", tx => calls::record_calls(tx.conn(), &self.claim, run, records))
+    }
+
+    async fn put_back(&self, run: i64, kept: &[(i64, u32)]) -> Fenced<u64> {
+        fenced!(self, Kind::Record, "put_back", tx => calls::put_back(tx.conn(), &self.claim, run, kept))
     }
 
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome> {

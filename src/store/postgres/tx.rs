@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - READ COMMITTED is said explicitly: the role's default may be another, under which the fence could not be read afresh.
+//! - What begins something is admitted right before BEGIN: no wait stands between the two.
 //! - The fence is entered before any savepoint: a rollback to a savepoint gives back the locks taken after it.
 //! - Before COMMIT the statement time-out is lifted, and nobody cancels. A COMMIT without a definite answer is
 //!   [`StoreError::Unknown`], and its session is ended first, so that whoever reads the state again reads the final one;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt;
 use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 use uuid::Uuid;
@@ -22,7 +24,7 @@ use super::notices::with_warnings;
 use super::sessions::{Held, Sessions};
 use super::within::{ABANDON, COMMIT, ENTER, ROLLBACK, within};
 use crate::domain::{Claim, TenureId, Term};
-use crate::store::{Entered, FenceHolder, Halt, StoreError};
+use crate::store::{Admission, Entered, FenceHolder, Halt, StoreError};
 
 /// The kinds of fenced transaction that a tenure makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,15 +65,28 @@ pub(super) struct Tx {
 pub(super) type FencedTx = Tx;
 
 /// Begins a transaction. A session that died while it was idle is replaced, without a word.
+///
+/// `admission` is asked with a session in hand, right before BEGIN. While it is waited for the session serves others:
+/// outcomes are recorded also while nothing may begin.
 pub(super) async fn begin(
     sessions: &Arc<Sessions>,
     control: &Arc<Sessions>,
     operation: &'static str,
     statement: &'static str,
+    admission: Option<&dyn Admission>,
 ) -> Result<Tx, StoreError> {
     see_gone(sessions, control, operation).await?;
     loop {
         let mut held = sessions.acquire(operation).await?;
+        if let Some(admission) = admission
+            && admission.admitted().now_or_never() != Some(true)
+        {
+            held.give_back();
+            if admission.admitted().await {
+                continue;
+            }
+            return Err(StoreError::Ended { operation });
+        }
         let begun = within(operation, ENTER, async {
             sqlx::raw_sql(statement).execute(held.connection()).await.map(|_| ()).map_err(at(operation))
         })
@@ -224,7 +239,7 @@ impl Tx {
     /// Else the server says that it rolled back.
     pub(super) async fn commit(mut self) -> Result<(), StoreError> {
         let operation = self.operation;
-        crate::point!("store.commit.before");
+        crate::point!("store.commit.before", in operation, failed => self.lost(&failed).await);
         // In one message, so that lifting the time-out costs no round trip; in a failed transaction the first of them
         // fails, and COMMIT cannot turn into a silent ROLLBACK.
         let answered = within(operation, COMMIT, async {
@@ -236,7 +251,7 @@ impl Tx {
             }
         })
         .await;
-        crate::point!("store.commit.after", failed => StoreError::Unknown { operation, detail: failed.to_string() });
+        crate::point!("store.commit.after", in operation, failed => self.lost(&failed).await);
         tracing::trace!(operation, ok = answered.is_ok(), "commit");
         match answered {
             Ok(()) => {
@@ -255,6 +270,14 @@ impl Tx {
             // rare enough to take another session.
             Err(definite) => Err(definite),
         }
+    }
+
+    /// A COMMIT whose answer a failpoint swallows, whether it was sent or not.
+    #[cfg(feature = "chaos")]
+    async fn lost(self, failed: &crate::chaos::Failed) -> StoreError {
+        let operation = self.operation;
+        self.abandon().await;
+        StoreError::Unknown { operation, detail: failed.to_string() }
     }
 
     /// Rolls back, or ends the session where the server does not answer in time.

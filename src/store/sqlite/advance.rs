@@ -1,8 +1,8 @@
 //! Putting a claim in force.
 //!
 //! One transaction under the file's write lock, so that none of a lower term's is open beside it. Waits for the lock are not
-//! fair but short: a batch has a bound. A replica that stands still inside of one has none: when the lock was not to be had
-//! for long enough, the kernel is asked who holds it, and a listed replica is ended (see [`super::process`]).
+//! fair but short: a batch has a bound. A replica that stands still inside of one has none: the kernel is asked who holds the
+//! lock, and a listed replica that neither computed nor wrote for long enough is ended (see [`super::process`]).
 //!
 //! The decision is the row count of an UPDATE that names the term, or of an INSERT where there is no row. Safe to repeat: a
 //! claim that is in force already is accepted again.
@@ -15,12 +15,14 @@ use sqlx::sqlite::SqliteConnection;
 use super::columns::id_text;
 use super::error::at;
 use super::fence;
-use super::process::{self, Ending};
+use super::process::{self, Look};
 use super::refusals::{Refusal, note};
 use super::store::{SqliteStore, finish};
 use super::tx::{self, Done, read};
 use super::within::{CONTROL, within};
-use crate::domain::Claim;
+use crate::clock;
+use crate::domain::{Claim, Moment};
+use crate::hostproc::{Ending, Holder};
 use crate::store::{AdvanceOutcome, Leader, StoreError};
 
 const OPERATION: &str = "advance";
@@ -28,15 +30,14 @@ const OPERATION: &str = "advance";
 /// The pause before an advance that the store asked to try again.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// The same process was seen to hold the lock at every look, for so long, before it is ended. A batch that goes on gives the
-/// lock up within its own time-out; one that takes longer than this is interrupted by its statement time-out soon.
-const HELD: Duration = Duration::from_secs(3);
+/// How long whoever holds the lock must have stood still, neither computing nor writing, before it is ended.
+const STANDSTILL: Duration = Duration::from_secs(3);
 
-/// The least that is waited before the first look, where the caller has little time.
+/// The same where the caller has little time: this part of it.
 const SHARE: u32 = 3;
 
 /// Between two looks at who holds the lock.
-const LOOK: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Advances within `bound`.
 pub(super) async fn advance(
@@ -81,7 +82,8 @@ pub(super) async fn advance(
 /// One transaction: lock, fence, history.
 async fn attempt(store: &SqliteStore, claim: &Claim, leader: &Leader) -> Result<AdvanceOutcome, StoreError> {
     let mut tx = store.control_tx(OPERATION).await?;
-    let worked = within(OPERATION, CONTROL, decide(tx.conn(), claim, leader)).await;
+    let listed = if store.file.is_replica() { Some(store.replica.as_str()) } else { None };
+    let worked = within(OPERATION, CONTROL, decide(tx.conn(), claim, leader, listed)).await;
     finish(tx, worked).await
 }
 
@@ -89,6 +91,7 @@ async fn decide(
     connection: &mut SqliteConnection,
     claim: &Claim,
     leader: &Leader,
+    listed: Option<&str>,
 ) -> Result<Done<AdvanceOutcome>, StoreError> {
     crate::point!("store.advance.after_lock", failed => StoreError::Unreachable { operation: OPERATION, detail: failed.to_string() });
     let mut accepted = 0;
@@ -116,6 +119,9 @@ async fn decide(
         }));
     }
     tx::raise(connection, OPERATION).await?;
+    if let Some(replica) = listed {
+        process::list(connection, OPERATION, replica).await?;
+    }
     sqlx::query(include_str!("sql/term_history.sql"))
         .bind(claim.election.as_str())
         .bind(claim.term.get())
@@ -129,47 +135,52 @@ async fn decide(
     Ok(Done::Commit(AdvanceOutcome::Accepted { halt: found.halt }))
 }
 
-/// Looks, for as long as it is polled, at who holds the write lock, and ends a listed replica that keeps it.
+/// Looks, for as long as it is polled, at who holds the write lock, and ends a listed replica that stands still with it.
 async fn end_holder(
     store: &SqliteStore,
     claim: &Claim,
     bound: Duration,
     stranger: &mut Option<String>,
 ) -> std::convert::Infallible {
-    let patience = HELD.min(bound / SHARE);
-    let looks = u32::try_from(patience.as_millis() / LOOK.as_millis()).unwrap_or(u32::MAX);
-    let (mut last, mut seen) = (process::LockHolder::Unknown, 0_u32);
+    let standstill = STANDSTILL.min(bound / SHARE);
+    let (mut last, mut since): (Option<Look>, Moment) = (None, clock::boottime());
     loop {
-        tokio::time::sleep(LOOK).await;
-        let holder = process::lock_holder(store.path());
-        seen = if holder == last { seen.saturating_add(1) } else { 0 };
-        last = holder;
-        if seen < looks {
+        tokio::time::sleep(PAUSE).await;
+        let look = process::look(store.path());
+        if look != last {
+            (last, since) = (look, clock::boottime());
+        }
+        let Some(Look { holder, .. }) = &last else {
+            *stranger = None;
+            continue;
+        };
+        if clock::boottime().since(since) < standstill {
             continue;
         }
-        match within(OPERATION, CONTROL, end(store)).await {
-            Ok(Ending::Ended { pid, replica }) => {
-                tracing::warn!(%claim, pid, replica, "ended a replica that stood still with the file's write lock");
-                seen = 0;
+        match within(OPERATION, CONTROL, end(store, holder)).await {
+            Ok(Ending::Ended) => {
+                tracing::warn!(%claim, %holder, "ended a replica that stood still with the file's write lock");
             }
-            Ok(Ending::Stranger { pid, command }) => {
+            Ok(Ending::NotRecorded) => {
                 let detail = format!(
-                    "process {pid} ({command}) holds the file's write lock and is no replica of this store: end its \
-                     transaction, or the process"
+                    "{holder} stands still with the file's write lock and is no replica of this store: end its transaction, \
+                     or the process"
                 );
                 if stranger.as_ref() != Some(&detail) {
-                    tracing::warn!(%claim, pid, command, "a process that is no replica holds the file's write lock");
+                    tracing::warn!(%claim, %holder, "a process that is no replica stands still with the file's write lock");
                 }
                 *stranger = Some(detail);
             }
-            Ok(Ending::Nobody) => *stranger = None,
-            Err(error) => tracing::warn!(%claim, %error, "looking for who holds the file's write lock"),
+            Ok(Ending::Own | Ending::Gone) => {}
+            Err(error) => tracing::warn!(%claim, %error, "ending who holds the file's write lock"),
         }
+        // Looked at anew, for as long again.
+        since = clock::boottime();
     }
 }
 
-async fn end(store: &SqliteStore) -> Result<Ending, StoreError> {
+async fn end(store: &SqliteStore, holder: &Holder) -> Result<Ending, StoreError> {
     let mut tx = read(&store.control, OPERATION).await?;
-    let ended = process::end_holder(tx.conn(), OPERATION, store.path()).await;
+    let ended = process::end(tx.conn(), OPERATION, holder).await;
     finish(tx, ended.map(Done::RollBack)).await
 }

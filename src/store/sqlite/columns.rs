@@ -189,12 +189,3 @@ pub(super) fn wide(row: &SqliteRow, column: &str) -> Result<i128, sqlx::Error> {
     let low: i64 = row.try_get(format!("{column}_low").as_str())?;
     Ok((i128::from(high) << 32) + i128::from(low))
 }
-
-/// A sum of minor units in major units, with exactly the currency's digits.
-pub(super) fn major(currency: Currency, minor: i128) -> String {
-    let exponent = usize::from(currency.exponent());
-    let sign = if minor < 0 { "-" } else { "" };
-    let digits = format!("{:0>width$}", minor.unsigned_abs(), width = exponent + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - exponent);
-    if exponent == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
-}

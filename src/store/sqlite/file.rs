@@ -46,6 +46,11 @@ impl File {
         }
     }
 
+    /// Whether this process is a replica.
+    pub(super) const fn is_replica(&self) -> bool {
+        self.is_replica
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path

@@ -7,18 +7,20 @@ use super::error::at;
 use super::lineage;
 use super::migrate::SCHEMA;
 use super::store::{SqliteStore, finish};
-use super::tx::{Done, Tx, read};
+use super::tx::{Done, Tx, begin_once, read};
 use super::within::{HEALTH, within};
 use crate::store::{Health, StoreError};
 
 const OPERATION: &str = "health";
 
-/// The health check: bounded, and every reason against leading is an error. It takes no write lock: a long batch is no
-/// reason to call a store unfit, and what cannot be written is told from the file's own modes and its first write.
+/// The health check: bounded, and every reason against leading is an error.
 pub(super) async fn health(store: &SqliteStore) -> Result<Health, StoreError> {
     within(OPERATION, HEALTH, async {
-        writable(store)?;
-        let mut tx = read(&store.control, OPERATION).await?;
+        let mut tx = match begin_once(&store.control, OPERATION).await? {
+            Some(tx) => tx,
+            // Somebody writes: so it can be written, and a long batch is no reason to call a store unfit.
+            None => read(&store.control, OPERATION).await?,
+        };
         let looked = look(&mut tx).await;
         finish(tx, looked).await
     })
@@ -33,22 +35,4 @@ async fn look(tx: &mut Tx) -> Result<Done<Health>, StoreError> {
     }
     let now = time(&row, "now").map_err(at(OPERATION))?;
     Ok(Done::RollBack(Health { now, lineage: lineage::read(tx.conn(), OPERATION).await? }))
-}
-
-/// Whether this user may write the file and the directory, where SQLite keeps the log.
-fn writable(store: &SqliteStore) -> Result<(), StoreError> {
-    let path = store.path();
-    let place = path.parent().filter(|place| !place.as_os_str().is_empty());
-    for (what, place) in [("file", Some(path)), ("directory", place)] {
-        let Some(place) = place else { continue };
-        // Asks by the right, opens nothing: closing a descriptor of the file would drop this process's locks on it.
-        let modes = std::fs::metadata(place).map(|found| found.permissions().readonly());
-        if matches!(modes, Ok(true)) {
-            return Err(StoreError::ReadOnly {
-                operation: OPERATION,
-                detail: format!("the {what} {} may not be written: give this user the right to", place.display()),
-            });
-        }
-    }
-    Ok(())
 }

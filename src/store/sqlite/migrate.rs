@@ -37,7 +37,7 @@ pub(super) const SCHEMA: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 /// [`StoreError::Schema`] where the file is newer; [`StoreError::Unfit`] where an applied file was another one.
 pub(super) async fn bring_up(connection: &mut SqliteConnection, operation: &'static str) -> Result<i64, StoreError> {
     // Two at once: the second waits and then finds nothing to do.
-    tx::lock(connection, operation, WRITE_LOCK, || false).await?;
+    tx::lock(connection, operation, WRITE_LOCK).await?;
     let worked = apply(connection, operation).await;
     let ending = if worked.is_ok() { "commit" } else { "rollback" };
     let ended = sqlx::raw_sql(ending).execute(connection).await.map_err(at(operation));

@@ -55,6 +55,5 @@ mod units;
 mod watch;
 mod within;
 
-pub use process::{LockHolder, lock_holder};
 pub use settings::SqliteSettings;
 pub use store::SqliteStore;

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::domain::{Claim, ElectionName};
 use crate::store::{
-    Actor, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health, HistoryView,
+    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health, HistoryView,
     ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind, RequestState, RevertOutcome,
     RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore,
     UnitFilter, UnitView,
@@ -96,8 +96,9 @@ impl Store for SqliteStore {
         claim: &Claim,
         limits: TenureLimits,
         baseline: Lineage,
+        admission: Arc<dyn Admission>,
     ) -> Result<Arc<dyn TenureStore>, StoreError> {
-        Ok(Arc::new(SqliteTenure::open(self, claim, limits, baseline).await?))
+        Ok(Arc::new(SqliteTenure::open(self, claim, limits, baseline, admission).await?))
     }
 
     async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
@@ -130,7 +131,9 @@ impl Store for SqliteStore {
     }
 
     async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError> {
-        command!(self, "import", connection => import::import(connection, import, actor))
+        // Before the file's write lock is taken.
+        let file = import::File::of(import)?;
+        command!(self, "import", connection => import::import(connection, &file, actor))
     }
 
     async fn imports(&self, limit: u32) -> Result<Vec<ImportRecord>, StoreError> {

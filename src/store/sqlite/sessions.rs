@@ -11,6 +11,7 @@
 //!
 //! Deliberately absent: background tasks and retries.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -152,6 +153,11 @@ impl Sessions {
             baseline.compare(&mut connection, operation).await?;
         }
         Ok(Session { connection, watch, closed })
+    }
+
+    /// Where the file is.
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
     }
 
     /// The longest wait for the file's write lock.

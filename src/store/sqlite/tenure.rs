@@ -12,14 +12,14 @@ use super::readable::Said;
 use super::refusals::{Refusal, note};
 use super::sessions::{Purpose, Sessions};
 use super::store::{SqliteStore, finish};
-use super::tx::{FencedTx, Kind, begin_immediate, enter, read};
+use super::tx::{FencedTx, Kind, begin_admitted, begin_immediate, enter, read};
 use super::within::{CONTROL, within};
 use super::{
     calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, plan, recover, requests, settle, ticks,
 };
 use crate::domain::Claim;
 use crate::store::{
-    Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange, JobChangeOutcome, JobsView,
+    Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange, JobChangeOutcome, JobsView,
     Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded,
     SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
@@ -29,7 +29,6 @@ use crate::store::{
 const TIMEOUTS_OF_AN_OPERATION: u32 = 4;
 
 /// The fenced half of the store.
-#[derive(Debug)]
 pub(super) struct SqliteTenure {
     claim: Claim,
     replica: String,
@@ -38,6 +37,7 @@ pub(super) struct SqliteTenure {
     sessions: Arc<Sessions>,
     control: Arc<Sessions>,
     baseline: Arc<Baseline>,
+    admission: Arc<dyn Admission>,
     /// Rows that cannot be read, as they were named.
     said: Said,
     /// Refusals that are being written down.
@@ -60,6 +60,7 @@ impl SqliteTenure {
         claim: &Claim,
         limits: TenureLimits,
         baseline: Lineage,
+        admission: Arc<dyn Admission>,
     ) -> Result<Self, StoreError> {
         let deployment = store.deployment_id().await?;
         let baseline = Arc::new(Baseline::new(baseline));
@@ -75,6 +76,7 @@ impl SqliteTenure {
             sessions,
             control: Arc::clone(&store.control),
             baseline,
+            admission,
             said: Said::default(),
             notes: TaskTracker::new(),
         })
@@ -83,7 +85,7 @@ impl SqliteTenure {
     /// Begins a transaction and enters the fence.
     ///
     /// # Errors
-    /// [`StoreError::Ended`] once the tenure's end began; else those of the file.
+    /// [`StoreError::Ended`] once the tenure's end began, or nothing may begin any more; else those of the file.
     async fn begin(
         &self,
         kind: Kind,
@@ -93,9 +95,12 @@ impl SqliteTenure {
         if self.sessions.is_closed() {
             return Err(StoreError::Ended { operation });
         }
-        let tx = match access {
-            Access::Reads => read(&self.sessions, operation).await?,
-            Access::Writes => begin_immediate(&self.sessions, operation).await?,
+        let tx = match (kind, access) {
+            (Kind::Begin, Access::Reads) => begin_admitted(&self.sessions, operation, false, self.admission()).await?,
+            (Kind::Begin, Access::Writes) => begin_admitted(&self.sessions, operation, true, self.admission()).await?,
+            // What has begun ends by itself, and the fence covers it.
+            (Kind::Record, Access::Reads) => read(&self.sessions, operation).await?,
+            (Kind::Record, Access::Writes) => begin_immediate(&self.sessions, operation).await?,
         };
         let entered = enter(tx, &self.claim, kind).await?;
         if let Entered::Fenced(found) = &entered {
@@ -106,20 +111,14 @@ impl SqliteTenure {
         Ok(entered)
     }
 
+    fn admission(&self) -> &dyn Admission {
+        self.admission.as_ref()
+    }
+
     /// The bound of what one operation does between the fence and COMMIT.
     fn bound(&self) -> Duration {
         (self.limits.statement_timeout + self.limits.idle_in_transaction_timeout)
             .saturating_mul(TIMEOUTS_OF_AN_OPERATION)
-    }
-
-    /// *Record.* Puts calls of the run back that are on the wire under this claim and not among `kept`, as calls of which no
-    /// byte left: to their state before, no attempt. Answers how many.
-    ///
-    /// # Errors
-    /// As every operation of a tenure.
-    #[expect(dead_code, reason = "the port's operation arrives with the stop of handlers that are outside")]
-    pub(super) async fn put_back(&self, run: i64, kept: &[(i64, u32)]) -> Fenced<u64> {
-        fenced!(self, Kind::Record, "put_back", tx => calls::put_back(tx.conn(), &self.claim, run, kept))
     }
 }
 
@@ -138,8 +137,6 @@ macro_rules! fenced {
         finish($tx, worked).await.map(Entered::Mine)
     }};
 }
-use fenced;
-
 #[async_trait]
 impl TenureStore for SqliteTenure {
     fn claim(&self) -> &Claim {
@@ -198,6 +195,10 @@ impl TenureStore for SqliteTenure {
 
     async fn record_calls(&self, run: i64, records: &[CallRecord]) -> Fenced<u64> {
         fenced!(self, Kind::Record, "record_calls", tx => calls::record_calls(tx.conn(), &self.claim, run, records))
+    }
+
+    async fn put_back(&self, run: i64, kept: &[(i64, u32)]) -> Fenced<u64> {
+        fenced!(self, Kind::Record, "put_back", tx => calls::put_back(tx.conn(), &self.claim, run, kept))
     }
 
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome> {

@@ -3,6 +3,7 @@
 //! Invariants:
 //! - Whoever writes begins with BEGIN IMMEDIATE and so holds the file's one write lock: a fence that is read then stays as
 //!   it was read until the end. Nobody advances, halts or resumes beside it.
+//! - What begins something is admitted right before BEGIN, and again once SQLite has waited for the lock.
 //! - A transaction that only reads sees one snapshot, the fence included, and waits for nobody.
 //! - Before COMMIT the watch is lifted, and nobody cancels. COMMIT is definite once SQLite answers it; where it does not,
 //!   the outcome is [`StoreError::Unknown`], and whoever reads the state again does so under the write lock, which the old
@@ -12,6 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
@@ -20,8 +22,9 @@ use super::error::{LOCKED, at, fault, is_busy};
 use super::sessions::{Held, Sessions};
 use super::within::{BUSY_PAUSE, COMMIT, ENTER, ROLLBACK, within};
 use crate::clock;
-use crate::domain::Claim;
-use crate::store::{Entered, FenceHolder, Halt, StoreError};
+use crate::domain::{Claim, Moment};
+use crate::hostproc;
+use crate::store::{Admission, Entered, FenceHolder, Halt, StoreError};
 
 /// The kinds of fenced transaction that a tenure makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,39 +60,120 @@ pub(super) type FencedTx = Tx;
 /// # Errors
 /// [`StoreError::TryAgain`] where the lock is not to be had within the sessions' bound; [`StoreError::Ended`].
 pub(super) async fn begin_immediate(sessions: &Arc<Sessions>, operation: &'static str) -> Result<Tx, StoreError> {
-    let mut held = sessions.acquire(operation).await?;
-    lock(held.connection(), operation, sessions.write_lock_within(), || sessions.is_closed()).await?;
-    Ok(Tx { held, operation, writes: true })
+    let started = clock::boottime();
+    loop {
+        if let Some(tx) = begin_once(sessions, operation).await? {
+            return Ok(tx);
+        }
+        wait_for_lock(sessions, operation, started).await?;
+    }
+}
+
+/// The same for what begins something. `admission` is asked with a session in hand, right before BEGIN, and once more with
+/// the lock in hand, before anything is done under it: SQLite's own wait lies in between. While admission is waited for,
+/// session and lock serve others: outcomes are recorded also while nothing may begin.
+pub(super) async fn begin_admitted(
+    sessions: &Arc<Sessions>,
+    operation: &'static str,
+    writes: bool,
+    admission: &dyn Admission,
+) -> Result<Tx, StoreError> {
+    let mut started = clock::boottime();
+    loop {
+        let held = sessions.acquire(operation).await?;
+        if is_admitted(admission) {
+            let begun = if writes { try_lock(held, operation).await? } else { Some(begin_read(held, operation).await?) };
+            match begun {
+                Some(tx) if is_admitted(admission) => return Ok(tx),
+                Some(tx) => tx.rollback().await,
+                None => {
+                    wait_for_lock(sessions, operation, started).await?;
+                    continue;
+                }
+            }
+        } else {
+            held.give_back();
+        }
+        if !admission.admitted().await {
+            return Err(StoreError::Ended { operation });
+        }
+        started = clock::boottime();
+    }
+}
+
+fn is_admitted(admission: &dyn Admission) -> bool {
+    admission.admitted().now_or_never() == Some(true)
+}
+
+/// A pause after the lock was not to be had.
+async fn wait_for_lock(
+    sessions: &Arc<Sessions>,
+    operation: &'static str,
+    started: Moment,
+) -> Result<(), StoreError> {
+    if sessions.is_closed() {
+        return Err(StoreError::Ended { operation });
+    }
+    let waited = clock::boottime().since(started);
+    if waited < sessions.write_lock_within() {
+        pause().await;
+        return Ok(());
+    }
+    let holder = hostproc::write_lock_holder(sessions.path()).ok().flatten();
+    let who = holder.map_or_else(String::new, |holder| format!("; {holder} holds it now"));
+    Err(locked_out(operation, waited, &who))
+}
+
+fn locked_out(operation: &'static str, waited: Duration, who: &str) -> StoreError {
+    let detail = format!(
+        "another connection has held the file's write lock for {waited:?}: a long transaction, or a process that stands \
+         still in one{who}"
+    );
+    StoreError::TryAgain { operation, code: LOCKED.to_owned(), detail }
+}
+
+/// The same, asking once; `None` where another connection has the lock.
+pub(super) async fn begin_once(sessions: &Arc<Sessions>, operation: &'static str) -> Result<Option<Tx>, StoreError> {
+    let held = sessions.acquire(operation).await?;
+    try_lock(held, operation).await
+}
+
+async fn try_lock(mut held: Held, operation: &'static str) -> Result<Option<Tx>, StoreError> {
+    match sqlx::raw_sql("begin immediate").execute(held.connection()).await {
+        Ok(_) => Ok(Some(Tx { held, operation, writes: true })),
+        Err(error) if is_busy(&error) => {
+            held.give_back();
+            Ok(None)
+        }
+        Err(error) => Err(fault(operation, &error)),
+    }
 }
 
 /// Begins a transaction that reads one snapshot, and writes nothing.
 pub(super) async fn read(sessions: &Arc<Sessions>, operation: &'static str) -> Result<Tx, StoreError> {
-    let mut held = sessions.acquire(operation).await?;
+    begin_read(sessions.acquire(operation).await?, operation).await
+}
+
+async fn begin_read(mut held: Held, operation: &'static str) -> Result<Tx, StoreError> {
     sqlx::raw_sql("begin").execute(held.connection()).await.map_err(at(operation))?;
     Ok(Tx { held, operation, writes: false })
 }
 
-/// Takes the file's write lock, asking again until `bound` is over or `ended` says so: SQLite's own wait is short, for
-/// nobody could interrupt it.
+/// Takes the file's write lock on a connection outside of any set, asking again until `bound` is over: SQLite's own wait is
+/// short, for nobody could interrupt it.
 pub(super) async fn lock(
     connection: &mut SqliteConnection,
     operation: &'static str,
     bound: Duration,
-    ended: impl Fn() -> bool + Send,
 ) -> Result<(), StoreError> {
     let started = clock::boottime();
     loop {
         match sqlx::raw_sql("begin immediate").execute(&mut *connection).await {
             Ok(_) => return Ok(()),
-            Err(_) if ended() => return Err(StoreError::Ended { operation }),
             Err(error) if is_busy(&error) => {
                 let waited = clock::boottime().since(started);
                 if waited >= bound {
-                    let detail = format!(
-                        "another connection has held the file's write lock for {waited:?}: a long transaction, or a process \
-                         that stands still in one"
-                    );
-                    return Err(StoreError::TryAgain { operation, code: LOCKED.to_owned(), detail });
+                    return Err(locked_out(operation, waited, ""));
                 }
                 pause().await;
             }
@@ -221,13 +305,13 @@ impl Tx {
     /// [`StoreError::Unknown`] where SQLite did not answer in time; else it says that nothing was written.
     pub(super) async fn commit(mut self) -> Result<(), StoreError> {
         let operation = self.operation;
-        crate::point!("store.commit.before");
+        crate::point!("store.commit.before", in operation, failed => self.lost(&failed).await);
         self.held.disarm();
         let answered = within(operation, COMMIT, async {
             sqlx::raw_sql("commit").execute(self.held.connection()).await.map_err(at(operation))
         })
         .await;
-        crate::point!("store.commit.after", failed => StoreError::Unknown { operation, detail: failed.to_string() });
+        crate::point!("store.commit.after", in operation, failed => self.lost(&failed).await);
         tracing::trace!(operation, ok = answered.is_ok(), "commit");
         match answered {
             Ok(_) => {
@@ -249,6 +333,14 @@ impl Tx {
                 Err(definite)
             }
         }
+    }
+
+    /// A COMMIT whose answer a failpoint swallows, whether it was sent or not.
+    #[cfg(feature = "chaos")]
+    async fn lost(self, failed: &crate::chaos::Failed) -> StoreError {
+        let operation = self.operation;
+        self.abandon().await;
+        StoreError::Unknown { operation, detail: failed.to_string() }
     }
 
     /// Rolls back, or closes the session where SQLite does not answer in time.

@@ -22,7 +22,7 @@ use chrono::{DateTime, Utc};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Row};
 
-use crate::support::{Database, Postgres, eventually};
+use crate::support::{Database, Postgres, always, eventually};
 
 /// Past it an advance counts as failed.
 pub const BOUND: Duration = Duration::from_secs(10);
@@ -92,7 +92,7 @@ pub async fn accepted(store: &PgStore, claim: &Claim) {
 /// Advances and opens the tenure.
 pub async fn tenure(store: &PgStore, claim: &Claim) -> Arc<dyn TenureStore> {
     accepted(store, claim).await;
-    store.tenure(claim, limits(), lineage(store).await).await.expect("a tenure")
+    store.tenure(claim, limits(), lineage(store).await, always()).await.expect("a tenure")
 }
 
 /// What was done, of an answer that must be "mine".

@@ -137,7 +137,8 @@ async fn an_equal_term_with_another_tenure_id_is_fenced() {
     let (one, twin) = (claim(7), claim(7));
     accepted(&store, &one).await;
     let baseline = super::ground::lineage(&store).await;
-    let tenure = store.tenure(&twin, super::ground::limits(), baseline).await.expect("sessions open");
+    let tenure =
+        store.tenure(&twin, super::ground::limits(), baseline, crate::support::always()).await.expect("sessions open");
     let found = FenceHolder { term: one.term, tenure_id: one.tenure_id };
     assert_eq!(tenure.pulse().await, Ok(Entered::Fenced(Some(found))));
     assert_eq!(tenure.lineage().await, Ok(Entered::Fenced(Some(found))), "records are refused as well");

@@ -10,7 +10,7 @@ use super::ground::{
     accepted, claim, limits, lineage, mark, migrated, migrated_on, mine, open, planned, tenure, waiting_for_locks,
 };
 use crate::support::postgres::Restored;
-use crate::support::{Database, Postgres};
+use crate::support::{Database, Postgres, always};
 
 async fn tenure_sessions(database: &Database) -> i64 {
     database.value("select count(*) from pg_stat_activity where application_name = 'bursar/settlement/replica-a' and datname = current_database()").await
@@ -87,7 +87,7 @@ async fn the_server_bounds_what_a_tenures_session_holds() {
         lock_timeout: Duration::from_millis(200),
         ..limits()
     };
-    let tenure = store.tenure(&claim, short, lineage(&store).await).await.expect("a tenure");
+    let tenure = store.tenure(&claim, short, lineage(&store).await, always()).await.expect("a tenure");
     let run = planned(tenure.as_ref(), "probe", &["a", "b"]).await;
     let idle = tenure.settle(&run, ALL, &Effect::Mark(Arc::new(Wait(Duration::from_secs(1))))).await;
     assert!(idle.as_ref().is_err_and(StoreError::is_passing), "{idle:?}");
@@ -124,7 +124,7 @@ async fn a_store_that_forgot_is_noticed_on_the_next_session() {
         let claim = claim(1);
         accepted(&store, &claim).await;
         let backup = server.backup();
-        let tenure = store.tenure(&claim, limits(), lineage(&store).await).await.expect("a tenure");
+        let tenure = store.tenure(&claim, limits(), lineage(&store).await, always()).await.expect("a tenure");
         planned(tenure.as_ref(), "probe", &["a", "b"]).await;
         database.execute("create table filler as select repeat('x', 1000) from generate_series(1, 20000)").await;
         mine(tenure.lineage().await);
@@ -142,7 +142,7 @@ async fn a_tenure_is_not_opened_on_another_system() {
     accepted(&store, &claim).await;
     let mut baseline = lineage(&store).await;
     baseline.system_identifier = "1".to_owned();
-    let error = store.tenure(&claim, limits(), baseline).await.map(|_| ()).expect_err("another system");
+    let error = store.tenure(&claim, limits(), baseline, always()).await.map(|_| ()).expect_err("another system");
     assert!(matches!(error, StoreError::Forgot { .. }), "{error}");
 }
 

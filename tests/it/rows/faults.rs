@@ -16,6 +16,7 @@ use super::{ALL, OPEN, retry};
 use crate::fence::ground::{
     BOUND, actor, claim, job, leader, limits, lineage, mark, migrated, mine, open, planned, tenure, tick,
 };
+use crate::support::always;
 
 /// Below the time-out for locks of these tests: what waits for a lock does not end within it.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -117,7 +118,7 @@ async fn a_wait_at_the_gate_is_never_a_verdict_on_a_batch() {
     let outcome = store.advance(&mine_now, &leader(), BOUND).await.expect("an answer");
     assert_eq!(outcome, AdvanceOutcome::Accepted { halt: None });
     let short = TenureLimits { statement_timeout: Duration::from_millis(500), ..limits() };
-    let leads = store.tenure(&mine_now, short, lineage(&store).await).await.expect("a tenure");
+    let leads = store.tenure(&mine_now, short, lineage(&store).await, always()).await.expect("a tenure");
     let run = planned(leads.as_ref(), "probe", &["a"]).await;
     let mut operator = database.connect().await;
     sqlx::raw_sql("begin; select pg_advisory_xact_lock(bursar.gate('settlement'))")

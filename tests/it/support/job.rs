@@ -59,9 +59,10 @@ impl Job {
         self
     }
 
-    /// A key of the probe's table; the value as TOML writes it.
+    /// A key of the probe's table, in place of what it was; the value as TOML writes it.
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Self {
+        self.probe.retain(|(set, _)| set != key);
         self.probe.push((key.to_owned(), value.to_owned()));
         self
     }

@@ -16,6 +16,7 @@
 
 pub mod cluster;
 pub mod database;
+pub mod door;
 pub mod entries;
 pub mod etcd;
 pub mod faketime;
@@ -36,6 +37,7 @@ pub mod wait;
 
 pub use cluster::{Cluster, Pair, Setup};
 pub use database::Database;
+pub use door::{BehindDoor, Door, always, door};
 pub use entries::Entries;
 pub use etcd::Etcd;
 pub use faketime::FakeClock;

@@ -16,17 +16,20 @@ use bursar::domain::{Claim, ElectionName, JobName, TenureId, Term};
 use bursar::store::postgres::{PgSettings, PgStore};
 use bursar::store::{Actor, FenceHolder, Leader, RequestKind, RequestState, Store, StoreFigures, TenureLimits};
 use bursar::tenure::{
-    AcceptedMemory, AcceptedRecord, Begin, Ending, Gate, GateClosed, MemoryError, Order, Reports, ScheduleInForce,
-    Supervisor, TenureDeps, TenureObserver, TenureSettings,
+    AcceptedMemory, AcceptedRecord, Begin, Ending, MemoryError, Order, Reports, ScheduleInForce, Supervisor,
+    TenureDeps, TenureObserver, TenureSettings,
 };
 use chrono::{DateTime, Utc};
 use tokio::sync::{Semaphore, mpsc, watch};
 use uuid::Uuid;
 
-use crate::support::{Database, Postgres, eventually};
+use crate::support::{BehindDoor, Database, Door, Postgres, eventually};
 
 /// A wait for anything that a healthy tenure does on a busy machine.
 pub const SOON: Duration = Duration::from_secs(30);
+
+/// Connections of a tenure: enough for its batches, its sweep and its records.
+const CONNECTIONS: u32 = 5;
 
 /// What was reported, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,27 +169,6 @@ impl AcceptedMemory for MemoryOf {
     }
 }
 
-/// What a gate may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    Open,
-    Held,
-    Closed,
-}
-
-struct Switch(watch::Receiver<Door>);
-
-#[async_trait]
-impl Gate for Switch {
-    async fn pass(&self) -> Result<(), GateClosed> {
-        let mut door = self.0.clone();
-        match door.wait_for(|door| *door != Door::Held).await.map(|door| *door) {
-            Ok(Door::Open) => Ok(()),
-            Ok(Door::Held | Door::Closed) | Err(_) => Err(GateClosed),
-        }
-    }
-}
-
 pub fn election() -> ElectionName {
     ElectionName::new("settlement").expect("a name")
 }
@@ -263,11 +245,11 @@ pub fn leader() -> Leader {
     Leader { replica: "replica-a".to_owned(), host: "host-a".to_owned(), version: "0.0.1".to_owned() }
 }
 
-fn settings() -> TenureSettings {
+fn settings(connections: u32) -> TenureSettings {
     TenureSettings {
         leader: leader(),
         limits: TenureLimits {
-            connections: 5,
+            connections,
             statement_timeout: Duration::from_secs(20),
             lock_timeout: Duration::from_secs(5),
             idle_in_transaction_timeout: Duration::from_secs(20),
@@ -282,15 +264,20 @@ fn settings() -> TenureSettings {
 impl Ground {
     /// A supervisor on a database of its own.
     pub async fn with(jobs: Vec<JobDefinition>) -> Self {
-        Self::on(migrated().await, jobs)
+        Self::on(migrated().await, jobs, CONNECTIONS)
+    }
+
+    /// The same, with fewer connections than there is work for.
+    pub async fn with_connections(connections: u32, jobs: Vec<JobDefinition>) -> Self {
+        Self::on(migrated().await, jobs, connections)
     }
 
     /// Another supervisor on the database of this one: another replica.
     pub fn at(other: &Self, jobs: Vec<JobDefinition>) -> Self {
-        Self::on(other.database.clone(), jobs)
+        Self::on(other.database.clone(), jobs, CONNECTIONS)
     }
 
-    fn on(database: Database, jobs: Vec<JobDefinition>) -> Self {
+    fn on(database: Database, jobs: Vec<JobDefinition>, connections: u32) -> Self {
         let store = Arc::new(open(&database.url()));
         let (reports, counter) = (Arc::new(Recorder::default()), Arc::new(Counter::default()));
         let (schedule, in_force) = watch::channel(Arc::new(ScheduleInForce { jobs, fingerprint: String::new() }));
@@ -300,7 +287,7 @@ impl Ground {
             observer: Arc::clone(&counter) as Arc<dyn TenureObserver>,
             schedule: in_force,
             permits: Arc::new(Semaphore::new(3)),
-            settings: settings(),
+            settings: settings(connections),
         };
         let (orders, received) = mpsc::unbounded_channel();
         #[expect(clippy::disallowed_methods, reason = "the ground owns it and joins it in `leave`")]
@@ -335,7 +322,7 @@ impl Ground {
         };
         self.order(Order::Begin(Begin {
             claim: claim.clone(),
-            gate: Arc::new(Switch(self.door.subscribe())),
+            gate: Arc::new(BehindDoor::of(&self.door)),
             memory: Arc::new(MemoryOf(Arc::clone(&self.memory))),
         }));
         claim

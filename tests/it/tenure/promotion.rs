@@ -5,7 +5,7 @@ use bursar::domain::{TenureId, Term};
 use bursar::store::{FenceHolder, Lineage, Scope, Store};
 use bursar::tenure::{AcceptedRecord, Ending, Order};
 
-use super::ground::{Door, Ground, NEVER, SOON, Said, actor, election, job, open};
+use super::ground::{Ground, NEVER, SOON, Said, actor, election, job, open};
 use crate::support::eventually;
 
 fn term(number: i64) -> Term {
@@ -121,20 +121,5 @@ async fn a_tenure_that_is_overtaken_says_so_and_the_refusal_is_on_record() {
     assert_eq!(rejects.first().map(|reject| (reject.presented.clone(), reject.found)), Some((old, Some(holder))));
     other.end(&new, Ending::Abrupt).await;
     other.leave().await;
-    ground.leave().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_begun_while_the_session_is_suspect_and_nothing_after_it_is_lost() {
-    let ground = Ground::with(vec![job(NEVER, ProbeDefinition::default())]).await;
-    ground.door.send_replace(Door::Held);
-    let claim = ground.begin(1);
-    tokio::time::timeout(std::time::Duration::from_millis(500), ground.hear(&Said::Accepted(term(1))))
-        .await
-        .expect_err("a held gate holds");
-    ground.door.send_replace(Door::Open);
-    ground.hear(&Said::FirstWork(term(1))).await;
-    ground.door.send_replace(Door::Closed);
-    ground.end(&claim, Ending::Abrupt).await;
     ground.leave().await;
 }

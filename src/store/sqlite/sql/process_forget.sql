@@ -1,2 +1,2 @@
--- Processes of an earlier boot are gone.
-delete from process where boot_id <> ?1;
+-- A process that is gone. ?1 boot, ?2 process, ?3 its start
+delete from process where boot_id = ?1 and pid = ?2 and started = ?3;
