@@ -11,6 +11,7 @@ mod calls;
 mod cli;
 mod config;
 mod contract;
+mod demo;
 mod desk;
 mod election;
 mod fence;

@@ -38,8 +38,9 @@ pub(super) async fn write(config: &Config, of: &TermView, run: i64) -> Result<()
     let tenure = store.tenure(&claim, LIMITS, baseline).await?;
     let answer = tenure.begin_work(run).await;
     tenure.end(END_WITHIN).await;
+    // The record of it is written aside; the store waits for that before it closes.
+    store.close().await;
     match answer? {
-        // The record of it is written aside, from a connection of the store's.
         Entered::Fenced(_) => Ok(()),
         Entered::Mine(()) | Entered::Halted(_) => {
             Err(CommandError::Internal(anyhow!("the store let in a write of {claim}, and another term is in force")))
