@@ -76,9 +76,16 @@ fn a_quick_demo_tells_its_story_ends_by_itself_and_leaves_nothing() {
     let marked = Marked::new("quick");
     let finished = marked.launch(&["--quick"]).finish_within(ENDS_WITHIN).ok();
     let story = &finished.stdout;
-    for told in
-        ["SIGKILL to demo-", "SIGSTOP to demo-", "SIGCONT to demo-", "SIGTERM to demo-", "REFUSED", "TERMS", "MONEY", "checks hold"]
-    {
+    for told in [
+        "SIGKILL to demo-",
+        "SIGSTOP to demo-",
+        "SIGCONT to demo-",
+        "SIGTERM to demo-",
+        "REFUSED",
+        "TERMS",
+        "MONEY",
+        "checks hold",
+    ] {
         assert!(story.contains(told), "{told} is not told:\n{story}");
     }
     assert!(!story.contains('\x1b') && !story.contains('\r'), "drawn on without a terminal:\n{story:?}");
@@ -99,7 +106,8 @@ fn a_demo_in_json_is_one_value_and_a_named_folder_is_kept() {
     assert!(terms.len() >= 4, "{ending}");
     assert!(terms.iter().all(|term| term["takeover_ms"].is_i64()), "{ending}");
     assert!(ending["refusals"].as_array().is_some_and(|refusals| !refusals.is_empty()), "{ending}");
-    let differs = |line: &&Value| line["difference"].as_str().is_none_or(|text| text.contains(|c| ('1'..='9').contains(&c)));
+    let differs =
+        |line: &&Value| line["difference"].as_str().is_none_or(|text| text.contains(|c| ('1'..='9').contains(&c)));
     assert_eq!(ending["money"].as_array().and_then(|lines| lines.iter().find(differs)), None);
     assert!(finished.stderr.contains("SIGKILL to demo-"), "the story goes to standard error:\n{}", finished.stderr);
     marked.assert_none_is_left();

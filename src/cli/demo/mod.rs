@@ -98,7 +98,7 @@ impl DemoArgs {
         let world = World::make(self.data.as_deref())?;
         say(format!("store, configuration and logs: {}", world.folder().display()))?;
         let config = Config::load(Some(&world.path("bursar.toml")), std::iter::empty())?;
-        let store = app::store_for_command(&config)?;
+        let store = app::store_for_migration(&config)?;
         store.migrate().await?;
         let first_wave = clock::wall();
         let entries = world.entries(first_wave, pace)?;

@@ -2,8 +2,8 @@
 //! for. What it knows of leaders, runs and refusals is what the store says, read as any command reads it.
 //!
 //! A leader that is to be killed or stopped in the middle of a run is stopped first and the store looked at then: so it is
-//! in the middle, and not a moment before or after. One that stands inside a write transaction is let go on and caught
-//! again: stopped there it would keep every other process out of the file.
+//! in the middle, and not a moment before or after. One that is to stay stopped and stands inside a write transaction is let
+//! go on and caught again: there it would keep every other process out of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -30,14 +30,23 @@ const LOOK_EVERY: Duration = Duration::from_millis(15);
 const MOST_SEEN: u32 = 500;
 /// How long a leader is tried to be caught in the middle of a run.
 const CAUGHT_WITHIN: Duration = Duration::from_secs(60);
-/// Between two tries to catch one that stood inside a transaction; odd, so as not to fall into its step.
-const CATCH_AGAIN: Duration = Duration::from_micros(1_300);
+/// The longest pause before one that stood inside a transaction is stopped again; drawn, so as not to fall into its step.
+const CATCH_AGAIN: Duration = Duration::from_millis(2);
+/// So many tries between two looks at the store.
+const TRIES: u32 = 20;
 /// A replica that hands over has left by then.
 const LEFT_WITHIN: Duration = Duration::from_secs(20);
 /// The lines of a log that are shown where something went wrong.
 const LAST_WORDS: usize = 12;
 /// Replicas of the story.
 const REPLICAS: usize = 3;
+
+/// Where a leader is to be caught.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Catch {
+    Anywhere,
+    BetweenTransactions,
+}
 
 /// Why a term ended, as the one who ended it knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,7 +164,7 @@ impl Stage {
     }
 
     async fn kill(&mut self) -> Result<(), CommandError> {
-        let (term, run) = self.catch().await?;
+        let (term, run) = self.catch(Catch::Anywhere).await?;
         self.replicas.kill(&term.replica).map_err(system("cannot kill a replica"))?;
         self.note_end(term.term, "killed");
         self.mark(term.term);
@@ -166,7 +175,7 @@ impl Stage {
     }
 
     async fn stop(&mut self) -> Result<(), CommandError> {
-        let (term, run) = self.catch().await?;
+        let (term, run) = self.catch(Catch::BetweenTransactions).await?;
         self.note_end(term.term, "stopped");
         self.mark(term.term);
         self.marks.stopped = Some(term.tenure_id);
@@ -212,8 +221,8 @@ impl Stage {
         self.say(Tone::Act, &format!("SIGTERM to {}, leader of term {}", term.replica, term.term))
     }
 
-    /// Stops the leader in the middle of a run and between two transactions.
-    async fn catch(&mut self) -> Result<(TermView, RunSummary), CommandError> {
+    /// Stops the leader in the middle of a run.
+    async fn catch(&mut self, place: Catch) -> Result<(TermView, RunSummary), CommandError> {
         let until = clock::boottime() + CAUGHT_WITHIN;
         while clock::boottime() < until {
             self.look().await?;
@@ -221,17 +230,29 @@ impl Stage {
                 tokio::time::sleep(LOOK_EVERY).await;
                 continue;
             };
-            let stands_free = self.replicas.stop(&term.replica).map_err(system("cannot stop a replica"))?;
-            if stands_free {
+            if self.stop_at(&term.replica, place).await? {
                 self.look().await?;
                 if let Some(run) = self.sight.mid_run().cloned() {
                     return Ok((term, run));
                 }
+                self.replicas.wake(&term.replica).map_err(system("cannot wake a replica"))?;
             }
-            self.replicas.wake(&term.replica).map_err(system("cannot wake a replica"))?;
-            tokio::time::sleep(CATCH_AGAIN).await;
         }
         Err(self.gave_up("a leader in the middle of a run"))
+    }
+
+    /// Stops a replica; where it does not stand as it should, lets it go on and tries again. Answers whether it is stopped.
+    async fn stop_at(&mut self, id: &str, place: Catch) -> Result<bool, CommandError> {
+        for _ in 0..TRIES {
+            let stands_free = self.replicas.stop(id).map_err(system("cannot stop a replica"))?;
+            if stands_free || place == Catch::Anywhere {
+                return Ok(true);
+            }
+            self.replicas.wake(id).map_err(system("cannot wake a replica"))?;
+            let most = u64::try_from(CATCH_AGAIN.as_micros()).unwrap_or(1);
+            tokio::time::sleep(Duration::from_micros(1 + clock::random_u64() % most)).await;
+        }
+        Ok(false)
     }
 
     /// Looks until the scene's cue has come.
