@@ -82,7 +82,7 @@ pub fn store_for_migration(config: &Config) -> Result<Arc<dyn Store>, StoreError
 /// # Errors
 /// Those of the store's set-up.
 pub fn store_as(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
-    store_link::open(config, name)
+    store_link::open_as(config, name)
 }
 
 /// Starts the log as the configuration says.
