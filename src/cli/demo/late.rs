@@ -5,15 +5,17 @@
 //! transaction. That case cannot be hit at will from outside. So the demo makes the same transaction with the same claim,
 //! term and tenure of the stopped leader, through the same port, and says that it does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use async_trait::async_trait;
 
 use crate::app;
 use crate::cli::error::CommandError;
 use crate::config::{Config, LOCK_TIMEOUT};
 use crate::domain::{Claim, TenureId, Term};
-use crate::store::{Entered, TenureLimits, TermView};
+use crate::store::{Admission, Entered, TenureLimits, TermView};
 
 /// As a replica's; one transaction needs no more.
 const LIMITS: TenureLimits = TenureLimits {
@@ -26,6 +28,16 @@ const LIMITS: TenureLimits = TenureLimits {
 /// For closing its connection.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
+/// The look right before BEGIN, as the stopped leader has it behind itself.
+struct Behind;
+
+#[async_trait]
+impl Admission for Behind {
+    async fn admitted(&self) -> bool {
+        true
+    }
+}
+
 /// Makes it: a fenced transaction that would note work on `run`.
 ///
 /// # Errors
@@ -35,7 +47,7 @@ pub(super) async fn write(config: &Config, of: &TermView, run: i64) -> Result<()
     let term = Term::new(of.term).ok_or_else(|| CommandError::Internal(anyhow!("term {} is below zero", of.term)))?;
     let claim = Claim { election: of.election.clone(), term, tenure_id: TenureId(of.tenure_id) };
     let baseline = store.health().await?.lineage;
-    let tenure = store.tenure(&claim, LIMITS, baseline).await?;
+    let tenure = store.tenure(&claim, LIMITS, baseline, Arc::new(Behind)).await?;
     let answer = tenure.begin_work(run).await;
     tenure.end(END_WITHIN).await;
     // The record of it is written aside; the store waits for that before it closes.
