@@ -12,6 +12,7 @@
 //!
 //! Deliberately absent: any access to the store but through its port, and any way of its own to lead or settle.
 
+mod catch;
 mod ending;
 mod late;
 mod replicas;
@@ -20,6 +21,7 @@ mod screen;
 mod script;
 mod sight;
 mod stage;
+mod words;
 mod world;
 
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(5);
 /// A tick comes this often; so does a wave of entries.
 pub(super) const TICK_EVERY: Duration = Duration::from_secs(2);
 /// Far more than any scene takes, also on a busy machine.
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_mins(1);
 
 /// How long the demo takes its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,5 @@
 //! Plays the story: does what each scene says to real processes, and looks at the store until it shows what the scene waits
 //! for. What it knows of leaders, runs and refusals is what the store says, read as any command reads it.
-//!
-//! A leader that is to be killed or stopped in the middle of a run is stopped first and the store looked at then: so it is
-//! in the middle, and not a moment before or after. One that is to stay stopped and stands inside a write transaction is let
-//! go on and caught again: there it would keep every other process out of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,40 +9,29 @@ use std::time::Duration;
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 
+use super::catch::Catch;
 use super::late;
 use super::replicas::Replicas;
 use super::screen::{Screen, Tone};
 use super::script::{Act, Cue, LEASE, Marks, Pace, STORY, Scene};
-use super::sight::{Sight, ended_units};
+use super::sight::Sight;
+use super::words::{ended_run, of_run};
 use super::world::World;
 use crate::cli::error::CommandError;
 use crate::clock;
 use crate::config::Config;
-use crate::store::{RunFilter, RunSummary, Store, StoreError, TermView};
+use crate::store::{RunFilter, Store, StoreError, TermView};
 
 /// How often the store is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(15);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(15);
 /// Terms, refusals and runs that are looked at: more than a story has.
 const MOST_SEEN: u32 = 500;
-/// How long a leader is tried to be caught in the middle of a run.
-const CAUGHT_WITHIN: Duration = Duration::from_secs(60);
-/// The longest pause before one that stood inside a transaction is stopped again; drawn, so as not to fall into its step.
-const CATCH_AGAIN: Duration = Duration::from_millis(2);
-/// So many tries between two looks at the store.
-const TRIES: u32 = 20;
 /// A replica that hands over has left by then.
 const LEFT_WITHIN: Duration = Duration::from_secs(20);
 /// The lines of a log that are shown where something went wrong.
 const LAST_WORDS: usize = 12;
 /// Replicas of the story.
 const REPLICAS: usize = 3;
-
-/// Where a leader is to be caught.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Catch {
-    Anywhere,
-    BetweenTransactions,
-}
 
 /// Why a term ended, as the one who ended it knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +61,7 @@ pub(super) struct Stage {
     told_runs: BTreeSet<i64>,
 }
 
-fn system(what: &str) -> impl FnOnce(io::Error) -> CommandError {
+pub(super) fn system(what: &str) -> impl FnOnce(io::Error) -> CommandError {
     let what = what.to_owned();
     move |source| CommandError::Io { what, source }
 }
@@ -221,40 +206,6 @@ impl Stage {
         self.say(Tone::Act, &format!("SIGTERM to {}, leader of term {}", term.replica, term.term))
     }
 
-    /// Stops the leader in the middle of a run.
-    async fn catch(&mut self, place: Catch) -> Result<(TermView, RunSummary), CommandError> {
-        let until = clock::boottime() + CAUGHT_WITHIN;
-        while clock::boottime() < until {
-            self.look().await?;
-            let (Some(term), Some(_)) = (self.sight.leader().cloned(), self.sight.mid_run()) else {
-                tokio::time::sleep(LOOK_EVERY).await;
-                continue;
-            };
-            if self.stop_at(&term.replica, place).await? {
-                self.look().await?;
-                if let Some(run) = self.sight.mid_run().cloned() {
-                    return Ok((term, run));
-                }
-                self.replicas.wake(&term.replica).map_err(system("cannot wake a replica"))?;
-            }
-        }
-        Err(self.gave_up("a leader in the middle of a run"))
-    }
-
-    /// Stops a replica; where it does not stand as it should, lets it go on and tries again. Answers whether it is stopped.
-    async fn stop_at(&mut self, id: &str, place: Catch) -> Result<bool, CommandError> {
-        for _ in 0..TRIES {
-            let stands_free = self.replicas.stop(id).map_err(system("cannot stop a replica"))?;
-            if stands_free || place == Catch::Anywhere {
-                return Ok(true);
-            }
-            self.replicas.wake(id).map_err(system("cannot wake a replica"))?;
-            let most = u64::try_from(CATCH_AGAIN.as_micros()).unwrap_or(1);
-            tokio::time::sleep(Duration::from_micros(1 + clock::random_u64() % most)).await;
-        }
-        Ok(false)
-    }
-
     /// Looks until the scene's cue has come.
     async fn wait(&mut self, scene: &Scene) -> Result<(), CommandError> {
         let until = clock::boottime() + scene.within;
@@ -293,7 +244,7 @@ impl Stage {
     }
 
     /// Reads the store, and sees whether a replica has ended that was not meant to.
-    async fn look(&mut self) -> Result<(), CommandError> {
+    pub(super) async fn look(&mut self) -> Result<(), CommandError> {
         if let Some((id, status)) = self.replicas.fallen().map_err(system("cannot ask for a replica's end"))? {
             let log = self.replicas.last_words(&id, LAST_WORDS);
             return Err(CommandError::Internal(anyhow!("{id} has ended by itself ({status}); its log ends:\n{log}")));
@@ -395,10 +346,13 @@ impl Stage {
         }
     }
 
-    fn gave_up(&mut self, expected: &str) -> CommandError {
+    pub(super) fn gave_up(&mut self, expected: &str) -> CommandError {
         let mut text = format!("expected {expected}, and it did not come");
         for id in self.replicas.running().unwrap_or_default() {
-            text.push_str(&format!("\n--- {id}, its log ends:\n{}", self.replicas.last_words(&id, LAST_WORDS)));
+            text.push_str("\n--- ");
+            text.push_str(&id);
+            text.push_str(", its log ends:\n");
+            text.push_str(&self.replicas.last_words(&id, LAST_WORDS));
         }
         CommandError::Internal(anyhow!(text))
     }
@@ -407,19 +361,4 @@ impl Stage {
 async fn read(store: &dyn Store, filter: &RunFilter) -> Result<Sight, StoreError> {
     let history = store.history(MOST_SEEN).await?;
     Ok(Sight { terms: history.terms, runs: store.runs(filter).await?, rejects: history.rejects })
-}
-
-fn of_run(run: &RunSummary) -> String {
-    format!("run {} has {} of {} units", run.id, ended_units(run), run.units.total)
-}
-
-fn ended_run(run: &RunSummary) -> String {
-    let units = run.units;
-    let mut text = format!("run {} of {}: {} units settled", run.id, run.tick.format("%H:%M:%S"), units.settled);
-    for (count, what) in [(units.carried, "carried"), (units.empty, "empty"), (units.set_aside, "set aside")] {
-        if count > 0 {
-            text.push_str(&format!(", {count} {what}"));
-        }
-    }
-    text
 }

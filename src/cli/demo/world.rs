@@ -32,19 +32,15 @@ fn io(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> CommandError {
 impl World {
     /// Makes the folder, and all in it but the store.
     pub(super) fn make(data: Option<&Path>) -> Result<Self, CommandError> {
-        let world = match data {
-            Some(folder) => {
-                fs::create_dir_all(folder).map_err(io("cannot make the folder", folder))?;
-                let folder = folder.canonicalize().map_err(io("cannot find the folder", folder))?;
-                Self { folder, kept: true }
-            }
-            None => {
-                let name = format!("bursar-demo-{:016x}", clock::random_u64());
-                let folder = std::env::temp_dir().join(name);
-                // Nobody else's business, and a name that exists is somebody else's.
-                fs::DirBuilder::new().mode(0o700).create(&folder).map_err(io("cannot make the folder", &folder))?;
-                Self { folder, kept: false }
-            }
+        let world = if let Some(folder) = data {
+            fs::create_dir_all(folder).map_err(io("cannot make the folder", folder))?;
+            let folder = folder.canonicalize().map_err(io("cannot find the folder", folder))?;
+            Self { folder, kept: true }
+        } else {
+            let folder = std::env::temp_dir().join(format!("bursar-demo-{:016x}", clock::random_u64()));
+            // Nobody else's business, and a name that exists is somebody else's.
+            fs::DirBuilder::new().mode(0o700).create(&folder).map_err(io("cannot make the folder", &folder))?;
+            Self { folder, kept: false }
         };
         if world.path("bursar.db").exists() {
             return Err(CommandError::Refused(format!(

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::domain::{Claim, ElectionName};
 use crate::store::{
-    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health, HistoryView,
-    ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind, RequestState, RevertOutcome,
-    RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore,
-    UnitFilter, UnitView,
+    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health,
+    HistoryView, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind, RequestState,
+    RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
+    TenureStore, UnitFilter, UnitView,
 };
 
 /// An operation that reads one snapshot on a control session.

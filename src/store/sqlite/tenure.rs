@@ -19,9 +19,10 @@ use super::{
 };
 use crate::domain::Claim;
 use crate::store::{
-    Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange, JobChangeOutcome, JobsView,
-    Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded,
-    SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange,
+    JobChangeOutcome, JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery,
+    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord,
+    UnitPick,
 };
 
 /// The longest that one operation may take, in time-outs of a transaction: SQLite bounds what is computed, this bounds a disk

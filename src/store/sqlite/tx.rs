@@ -82,7 +82,8 @@ pub(super) async fn begin_admitted(
     loop {
         let held = sessions.acquire(operation).await?;
         if is_admitted(admission) {
-            let begun = if writes { try_lock(held, operation).await? } else { Some(begin_read(held, operation).await?) };
+            let begun =
+                if writes { try_lock(held, operation).await? } else { Some(begin_read(held, operation).await?) };
             match begun {
                 Some(tx) if is_admitted(admission) => return Ok(tx),
                 Some(tx) => tx.rollback().await,
@@ -106,11 +107,7 @@ fn is_admitted(admission: &dyn Admission) -> bool {
 }
 
 /// A pause after the lock was not to be had.
-async fn wait_for_lock(
-    sessions: &Arc<Sessions>,
-    operation: &'static str,
-    started: Moment,
-) -> Result<(), StoreError> {
+async fn wait_for_lock(sessions: &Arc<Sessions>, operation: &'static str, started: Moment) -> Result<(), StoreError> {
     if sessions.is_closed() {
         return Err(StoreError::Ended { operation });
     }

@@ -118,7 +118,9 @@ async fn a_run_over_which_three_leaders_died_is_set_aside_and_others_go_on() {
     for term in 2..=4 {
         eventually(SOON, "it is worked on", async || {
             // Its units are in: planning is work too, and a leader that dies of it leaves none to be set aside.
-            let query = format!("select count(*) from bursar.run where id = {run} and worked_term = {term} - 1 and state = 'open'");
+            let query = format!(
+                "select count(*) from bursar.run where id = {run} and worked_term = {term} - 1 and state = 'open'"
+            );
             (ground.database.value::<i64>(&query).await == 1).then_some(())
         })
         .await;
