@@ -11,7 +11,7 @@ use crate::clock;
 use crate::domain::Moment;
 
 /// The bar's width, in cells.
-const BAR: u64 = 24;
+const BAR: u64 = 16;
 /// The width of a terminal that does not say how wide it is.
 const USUAL_WIDTH: usize = 80;
 /// Lines begin with the time in so many cells, and two blanks.
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn without_colours_a_terminal_is_only_drawn_on() {
         let text = shown(true, false);
-        assert!(text.contains("[############............] 5/10"), "{text:?}");
+        assert!(text.contains("[########........] 5/10"), "{text:?}");
         assert_eq!(text.replace(CLEAR, "").find('\x1b'), None, "{text:?}");
         assert!(shown(true, true).contains(GREEN));
     }
