@@ -77,6 +77,14 @@ pub fn store_for_migration(config: &Config) -> Result<Arc<dyn Store>, StoreError
     store_link::open(config, store_link::Use::Migration)
 }
 
+/// The store for a process that acts under a name of its own: refusals are recorded with it.
+///
+/// # Errors
+/// Those of the store's set-up.
+pub fn store_as(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
+    store_link::open_as(config, name)
+}
+
 /// Starts the log as the configuration says.
 fn start_log(config: &Config) {
     let format = match config.log.format {

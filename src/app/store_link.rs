@@ -87,6 +87,11 @@ pub(super) fn open(config: &Config, used: Use) -> Result<Arc<dyn Store>, StoreEr
     Ok(Made::new(config, "command", used)?.port())
 }
 
+/// The store for a command under a name of its own.
+pub(super) fn open_as(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Made::new(config, name, Use::Command)?.port())
+}
+
 /// The store for a replica: reached, fit to lead on, and bound to this coordinator. Waits as long as it is away.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use crate::config::{self, Config, ScheduleFile};
 use crate::store::{Actor, Store, StoreError};
 
 /// The variable that names the configuration file.
-const CONFIG_VARIABLE: &str = "BURSAR_CONFIG";
+pub(super) const CONFIG_VARIABLE: &str = "BURSAR_CONFIG";
 /// The file that is read where nothing names one.
 const CONFIG_FILE: &str = "bursar.toml";
 /// How long a command waits for its connection to the store.

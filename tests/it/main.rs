@@ -10,6 +10,7 @@ mod audit;
 mod cli;
 mod config;
 mod contract;
+mod demo;
 mod desk;
 mod election;
 mod fence;
