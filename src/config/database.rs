@@ -51,7 +51,7 @@ fn sqlite(table: &mut TableReader<'_>) -> Checked<PathBuf> {
         if path.is_empty() || path.contains(['?', '#']) {
             return Err(format!("found {}, expected \"sqlite://PATH\" without parameters", quoted(text(node)?)));
         }
-        Ok(context.whole(Path::new(path), node))
+        Ok(behind_links(context.whole(Path::new(path), node)))
     });
     let mut sound = true;
     for key in ["url_file", "password", "password_file", "tls_ca", "tls_cert", "tls_key"] {
@@ -63,6 +63,12 @@ fn sqlite(table: &mut TableReader<'_>) -> Checked<PathBuf> {
     // It has a default, so that it is there always.
     table.optional("tls_mode", |node| choice(node, &TlsMode::WORDS))?;
     if sound { path } else { Err(Reported) }
+}
+
+/// The file that a symbolic link leads to. The lease file stands beside the store and is named after it: replicas that come by
+/// different names must not elect by different leases. A link that leads nowhere is left to the store, which says so.
+fn behind_links(path: PathBuf) -> PathBuf {
+    if path.is_symlink() { path.canonicalize().unwrap_or(path) } else { path }
 }
 
 fn postgres(table: &mut TableReader<'_>) -> Checked<PostgresConfig> {

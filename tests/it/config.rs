@@ -211,6 +211,22 @@ fn a_sqlite_file_is_beside_the_configuration_file_and_goes_with_elections_in_the
     postgres(&config);
 }
 
+/// The lease file stands beside the store: two names of one store must not come to two leases.
+#[test]
+fn a_store_behind_a_symbolic_link_is_the_file_that_it_leads_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let real = folder.path().canonicalize().expect("there").join("real.db");
+    std::fs::write(&real, "").expect("written");
+    std::os::unix::fs::symlink("real.db", folder.path().join("second.db")).expect("linked");
+    std::os::unix::fs::symlink("second.db", folder.path().join("first.db")).expect("linked");
+    let file = folder.path().join("c.toml");
+    std::fs::write(&file, "[coordinator]\nkind = \"database\"\n[database]\nurl = \"sqlite://first.db\"\n")
+        .expect("written");
+    assert_eq!(file_of(&load(&file, &[]).expect("good")), &real);
+    let named = format!("sqlite://{}", folder.path().join("second.db").display());
+    assert_eq!(file_of(&load(&file, &[("BURSAR__DATABASE__URL", &named)]).expect("good")), &real);
+}
+
 #[test]
 fn a_schedule_that_nobody_named_may_be_missing() {
     let folder = tempfile::tempdir().expect("a folder");
