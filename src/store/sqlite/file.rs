@@ -1,9 +1,14 @@
 //! The file: found to be what it should be, made and brought up before anything else is asked of it.
 //!
-//! Invariant: nothing is changed in a file before it is known to be empty or bursar's. A file of another program, of a newer
-//! schema, or none at all is an error that says what to do.
+//! Invariants:
+//! - Nothing is changed in a file before it is known to be empty or bursar's. A file of another program, of a newer schema, or
+//!   none at all is an error that says what to do.
+//! - A process works on the file that it looked at first, and only as long as the path names it. One that was deleted or
+//!   replaced can be written to for ever, where nobody sees it: not an import, not a halt, not the next replica. Nor is the
+//!   other file opened beside it: their logs have the same name, and closing one drops this process's locks on the other's.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -32,7 +37,16 @@ pub(super) struct File {
     create: bool,
     is_replica: bool,
     replica: String,
-    ready: OnceCell<(i64, i64)>,
+    ready: OnceCell<Ready>,
+}
+
+/// What the first look found.
+#[derive(Debug, Clone, Copy)]
+struct Ready {
+    /// The schema before and after.
+    schema: (i64, i64),
+    /// Device and inode.
+    identity: (u64, u64),
 }
 
 impl File {
@@ -69,10 +83,34 @@ impl File {
 
     /// Looks at the file, makes it and brings it up, once. Answers its schema before and after.
     pub(super) async fn make_ready(&self, operation: &'static str) -> Result<(i64, i64), StoreError> {
-        self.ready.get_or_try_init(|| async { self.named(self.look(operation).await) }).await.copied()
+        let ready = self.ready.get_or_try_init(|| async { self.named(self.look(operation).await) }).await?;
+        Ok(ready.schema)
     }
 
-    async fn look(&self, operation: &'static str) -> Result<(i64, i64), StoreError> {
+    /// Whether the path still names the file that was looked at.
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] where it names another one or none; [`StoreError::Unreachable`] where that cannot be seen.
+    pub(super) fn still_there(&self, operation: &'static str) -> Result<(), StoreError> {
+        let Some(ready) = self.ready.get() else { return Ok(()) };
+        let found = match std::fs::metadata(&self.path) {
+            Ok(found) => Some((found.dev(), found.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                let detail = format!("{} cannot be looked at: {error}", self.path.display());
+                return Err(StoreError::Unreachable { operation, detail });
+            }
+        };
+        if found == Some(ready.identity) {
+            return Ok(());
+        }
+        let what = if found.is_some() { "replaced" } else { "moved or deleted" };
+        self.named(Err(StoreError::Unfit {
+            detail: format!("the file was {what} while it was in use: put it back, or restart every replica"),
+        }))
+    }
+
+    async fn look(&self, operation: &'static str) -> Result<Ready, StoreError> {
         if let Some(kind) = network_file_system(&self.path) {
             return Err(StoreError::Unfit {
                 detail: format!(
@@ -82,6 +120,9 @@ impl File {
             });
         }
         self.make()?;
+        // By its path, and before it is opened: replaced in between, it is found to be another one at the next look.
+        let identity = std::fs::metadata(&self.path).map(|found| (found.dev(), found.ino()));
+        let identity = identity.map_err(|error| self.cannot_make(&error))?;
         let mut connection = self.connect(operation).await?;
         let found = identify(&mut connection, operation).await?;
         if found.is_empty && !self.create {
@@ -98,7 +139,7 @@ impl File {
             process::enlist(&mut connection, operation, &self.replica).await?;
         }
         connection.close().await.map_err(at(operation))?;
-        Ok((before, SCHEMA))
+        Ok(Ready { schema: (before, SCHEMA), identity })
     }
 
     /// Makes a file without content where there is none.

@@ -7,6 +7,7 @@
 //! - A session is lent to one holder. It comes back only by [`Held::give_back`], after a finished transaction; dropped in
 //!   any other way what it runs is interrupted and it is closed, which rolls back.
 //! - After [`Sessions::close`] none is lent or opened, and what runs is interrupted, but for a COMMIT.
+//! - None is lent once the path names another file than the one that is open, or none.
 //! - Every session has foreign keys and `synchronous = FULL`, asked for and looked at.
 //!
 //! Deliberately absent: background tasks and retries.
@@ -117,6 +118,7 @@ impl Sessions {
             Ok(Err(_closed)) => return Err(StoreError::Ended { operation }),
             Err(_) => return Err(StoreError::TimedOut { operation, within: self.acquire_timeout }),
         };
+        self.file.still_there(operation)?;
         let idle = open_lock(&self.idle).pop();
         let session = match idle {
             Some(session) => session,
@@ -133,6 +135,8 @@ impl Sessions {
     async fn open(&self, operation: &'static str) -> Result<Session, StoreError> {
         self.file.make_ready(operation).await?;
         let mut connection = self.file.connect(operation).await?;
+        // Replaced since it was looked at: what was opened is another file.
+        self.file.still_there(operation)?;
         let watch = Arc::new(Watch::new(Arc::clone(&self.ended)));
         let closed = Arc::new(AtomicBool::new(false));
         {

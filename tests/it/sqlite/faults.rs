@@ -73,6 +73,31 @@ async fn a_file_that_is_not_there_is_made_only_where_that_was_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_taken_away_or_replaced_is_worked_on_no_more_until_it_is_back() {
+    let path = path();
+    let store = store(&path).await;
+    let mine = claim(1);
+    let tenure = tenure(&store, &mine).await;
+    let (away, copy) = (path.with_file_name("away.db"), path.with_file_name("copy.db"));
+    std::fs::copy(&path, &copy).expect("an older copy");
+    std::fs::rename(&path, &away).expect("taken away");
+    for what in ["taken away", "replaced"] {
+        let tried =
+            [store.health().await.map(|_| ()), tenure.pulse().await.map(|_| ()), tenure.recover().await.map(|_| ())];
+        for tried in tried {
+            let error = tried.expect_err(what);
+            assert!(!error.is_passing() && error.to_string().contains("put it back"), "{what}: {error}");
+        }
+        if what == "taken away" {
+            std::fs::rename(&copy, &path).expect("replaced");
+        }
+    }
+    std::fs::rename(&away, &path).expect("put back");
+    store.health().await.expect("it is the file that is known");
+    assert!(matches!(tenure.recover().await.expect("an answer"), Entered::Mine(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_that_make_one_file_at_once_make_it_once() {
     let path = path();
     let opened: Vec<_> = (0..4)
