@@ -10,8 +10,10 @@ use sqlx::error::DatabaseError;
 
 use crate::store::{BatchError, StoreError};
 
-/// SQLSTATE of a lock that was not to be had.
-pub(super) const LOCKED: &str = "55P03";
+/// SQLSTATE of the file's lock that was not to be had: insufficient resources, so the store's own trouble. Not 55P03, the lock of
+/// a row, which after some tries counts against the batch: this one is held by an import, or by a shell somewhere, for as long
+/// as that takes, while reads go on.
+pub(super) const LOCKED: &str = "53000";
 
 /// Maps errors of one operation; use as `.map_err(at("settle"))`.
 pub(super) fn at(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError + Copy {

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use bursar::store::sqlite::SqliteStore;
-use bursar::store::{Entered, PlanSource, Store, StoreError, UnitPick};
+use bursar::store::{Entered, PlanSource, SettleOutcome, Store, StoreError, TenureLimits, UnitPick};
 
-use super::ground::{claim, mark, mine, number, opened, path, planned, raw, run, settings, store, tenure};
-use crate::support::scratch;
+use super::ground::{
+    accepted, claim, limits, mark, mine, number, opened, path, planned, raw, run, settings, store, tenure,
+};
+use crate::support::{always, scratch};
 
 /// What opening a file is refused with; the file is as it was.
 async fn refused(path: &Path) -> StoreError {
@@ -95,6 +98,25 @@ async fn a_file_that_was_taken_away_or_replaced_is_worked_on_no_more_until_it_is
     std::fs::rename(&away, &path).expect("put back");
     store.health().await.expect("it is the file that is known");
     assert!(matches!(tenure.recover().await.expect("an answer"), Entered::Mine(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_the_files_lock_is_the_stores_trouble_and_never_a_verdict_on_a_batch() {
+    let path = path();
+    let store = store(&path).await;
+    let mine_now = claim(1);
+    accepted(&store, &mine_now).await;
+    let lineage = store.health().await.expect("a healthy store").lineage;
+    let short = TenureLimits { lock_timeout: Duration::from_millis(200), ..limits() };
+    let leads = store.tenure(&mine_now, short, lineage, always()).await.expect("a tenure");
+    let run_of_one = planned(leads.as_ref(), "probe", &["a"]).await;
+    let all = UnitPick::Fresh { after: 0, limit: 10 };
+    let mut import = raw(&path).await;
+    run(&mut import, "begin immediate").await.expect("the lock is free");
+    let error = leads.settle(&run_of_one, all.clone(), &mark()).await.expect_err("it waits in vain");
+    assert!(error.is_passing() && error.is_trouble_of_the_store(), "{error:?}");
+    run(&mut import, "rollback").await.expect("it ends");
+    assert!(matches!(mine(leads.settle(&run_of_one, all, &mark()).await), SettleOutcome::Settled(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
