@@ -24,6 +24,7 @@ mod schedule_file;
 mod shares;
 mod store_link;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::{
@@ -58,6 +59,20 @@ pub fn coordinator(config: &Config) -> Arc<dyn Coordinator> {
                 ttl: config.coordinator.lease_ttl,
             })),
         },
+    }
+}
+
+/// The file of elections that the first replica will make: where it is missing, a coordinator's first question makes it.
+#[must_use]
+pub fn lease_file_to_be_made(config: &Config) -> Option<PathBuf> {
+    match (&config.coordinator.kind, &config.database.place) {
+        (CoordinatorKind::Database, DatabasePlace::Sqlite(path)) => {
+            Some(lease_file(path)).filter(|file| !file.exists())
+        }
+        (
+            CoordinatorKind::Database | CoordinatorKind::Etcd(_),
+            DatabasePlace::Postgres(_) | DatabasePlace::Sqlite(_),
+        ) => None,
     }
 }
 

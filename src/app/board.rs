@@ -51,6 +51,8 @@ struct ScheduleSeen {
 pub(super) struct Board {
     metrics: Arc<Metrics>,
     replica: ReplicaDescription,
+    /// Where the port that the system chose was not known to the description.
+    address: OnceLock<String>,
     elections: Vec<ElectionName>,
     started_at: Moment,
     last_beat: AtomicU64,
@@ -73,6 +75,7 @@ impl Board {
         Self {
             metrics,
             replica,
+            address: OnceLock::new(),
             elections,
             started_at: now,
             last_beat: AtomicU64::new(nanos(now)),
@@ -97,6 +100,12 @@ impl Board {
 
     pub(super) fn draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// The address that others are shown, once the HTTP port is open.
+    pub(super) fn shown_at(&self, address: &str) {
+        // There is one HTTP port in a process.
+        let _second = self.address.set(address.to_owned());
     }
 
     /// Leadership has started.
@@ -273,7 +282,7 @@ impl Picture for Board {
         json!({
             "replica": self.replica.id,
             "host": self.replica.host,
-            "address": self.replica.address,
+            "address": self.address.get().unwrap_or(&self.replica.address),
             "version": self.replica.version,
             "up_seconds": now.since(self.started_at).as_secs(),
             "not_ready": self.not_ready(),

@@ -161,6 +161,7 @@ impl Start {
             // Port 0 asked the system for one.
             replica.address = web.address().to_string();
         }
+        board.shown_at(&replica.address);
         let elections: Vec<&str> = self.elections.iter().map(ElectionName::as_str).collect();
         tracing::info!(replica = %replica.id, version = replica.version, http = %web.address(), ?elections, "starts");
         let mut parts =

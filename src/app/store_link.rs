@@ -1,5 +1,6 @@
 //! The way to the store at the start: made from the configuration, and waited for with backoff while the store is away.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const TRY_WITHIN: Duration = Duration::from_secs(5);
 /// The store that is configured.
 enum Made {
     Postgres(Arc<PgStore>),
-    Sqlite(Arc<SqliteStore>),
+    Sqlite { store: Arc<SqliteStore>, path: PathBuf },
 }
 
 /// Who asks for the store: a file of SQLite is made, and brought up, by some of them.
@@ -48,7 +49,7 @@ impl Made {
                     },
                     is_replica: matches!(used, Use::Replica(_)),
                 };
-                return Ok(Self::Sqlite(Arc::new(SqliteStore::new(&settings))));
+                return Ok(Self::Sqlite { store: Arc::new(SqliteStore::new(&settings)), path: path.clone() });
             }
         };
         let store = PgStore::new(&PgSettings {
@@ -66,10 +67,18 @@ impl Made {
         Ok(Self::Postgres(Arc::new(store)))
     }
 
+    /// Which one, for the log: of a server no URL, which may hold a password.
+    fn place(&self) -> String {
+        match self {
+            Self::Postgres(_) => "PostgreSQL".to_owned(),
+            Self::Sqlite { path, .. } => path.display().to_string(),
+        }
+    }
+
     fn port(&self) -> Arc<dyn Store> {
         match self {
             Self::Postgres(store) => Arc::clone(store) as Arc<dyn Store>,
-            Self::Sqlite(store) => Arc::clone(store) as Arc<dyn Store>,
+            Self::Sqlite { store, .. } => Arc::clone(store) as Arc<dyn Store>,
         }
     }
 
@@ -77,7 +86,7 @@ impl Made {
     async fn open(&self) -> Result<(), StoreError> {
         match self {
             Self::Postgres(store) => store.open_control().await,
-            Self::Sqlite(store) => store.open().await,
+            Self::Sqlite { store, .. } => store.open().await,
         }
     }
 }
@@ -151,7 +160,7 @@ async fn try_once(made: &Made, binding: &CoordinatorBinding, board: &Board) -> R
     let health = store.health().await.map_err(judged)?;
     match store.bind(binding).await.map_err(judged)? {
         BindOutcome::Bound { deployment_id } => {
-            tracing::info!(%deployment_id, "the store is reached");
+            tracing::info!(store = made.place(), %deployment_id, "the store is reached");
             board.store_checked(Ok(health.now));
             Ok(())
         }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::output::{dash, time};
+use super::request;
 use crate::app;
 use crate::clock;
 use crate::config::{Config, renewal_interval};
@@ -39,7 +40,7 @@ pub(super) struct CheckArgs {
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     ticks: u16,
     /// Show the ticks after this time instead of now, RFC 3339.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = request::instant)]
     after: Option<DateTime<Utc>>,
     /// Do not try to reach the coordinator.
     #[arg(long)]
@@ -80,8 +81,18 @@ struct ComingTick {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Measured {
-    Reached { slowest_round_trip_ms: u64, lease_ttl_ms: u64, renewed_every_ms: u64 },
-    Away { away: String },
+    /// A file of elections that is not there yet; asking would make it.
+    ToBeMade {
+        to_be_made: String,
+    },
+    Reached {
+        slowest_round_trip_ms: u64,
+        lease_ttl_ms: u64,
+        renewed_every_ms: u64,
+    },
+    Away {
+        away: String,
+    },
 }
 
 impl CheckArgs {
@@ -92,6 +103,9 @@ impl CheckArgs {
         let mut jobs = Vec::new();
         for job in &schedule.jobs {
             jobs.push(check_job(job, after, self.ticks, &mut warnings)?);
+        }
+        if schedule.jobs.is_empty() {
+            warnings.push(format!("there are no jobs: {} is not there, or empty", config.schedule.display()));
         }
         let mut coordinator = None;
         if !self.offline {
@@ -185,6 +199,9 @@ fn short_months(cron: &str) -> Option<String> {
 }
 
 async fn measure(config: &Config, warnings: &mut Vec<String>) -> Measured {
+    if let Some(file) = app::lease_file_to_be_made(config) {
+        return Measured::ToBeMade { to_be_made: file.display().to_string() };
+    }
     let coordinator = app::coordinator(config);
     let mut slowest = Duration::ZERO;
     let measuring = async {
@@ -240,6 +257,7 @@ fn show(context: &Context, checked: &Checked) -> Result<(), CommandError> {
     }
     let coordinator = match &checked.coordinator {
         None => dash(),
+        Some(Measured::ToBeMade { to_be_made }) => format!("{to_be_made} is not there yet; the first replica makes it"),
         Some(Measured::Away { .. }) => "not reached".to_owned(),
         Some(Measured::Reached { slowest_round_trip_ms, lease_ttl_ms, renewed_every_ms }) => format!(
             "round trips of up to {slowest_round_trip_ms} ms; lease of {lease_ttl_ms} ms, renewed every {renewed_every_ms} ms"

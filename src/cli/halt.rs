@@ -9,12 +9,13 @@ use super::error::{CommandError, Exit};
 use super::output::Output;
 use crate::config::{Config, ScheduleFile};
 use crate::domain::ElectionName;
-use crate::store::{HaltReport, Scope};
+use crate::store::{HaltReport, Scope, Store};
 
 /// Stop settling and sending, in force with the next transaction.
 ///
-/// Halts every election that the store or the schedule file knows, or one. The leader stays; nothing is opened, claimed, settled or sent until `bursar resume`.
-/// Outcomes of what had left before are still recorded. It returns once every batch that was under way has ended.
+/// Halts every election that the store or the schedule file knows, or one of them. The leader stays; nothing is opened,
+/// claimed, settled or sent until `bursar resume`. Outcomes of what had left before are still recorded. It returns once every
+/// batch that was under way has ended.
 ///
 /// Example: bursar halt --reason 'fees of source adyen are wrong' --election settlement
 #[derive(Debug, Args)]
@@ -31,6 +32,9 @@ pub(super) struct HaltArgs {
 impl HaltArgs {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
         let (config, store) = context.open().await?;
+        if let Some(election) = &self.election {
+            known(&config, &*store, election).await?;
+        }
         let everything = self.election.is_none();
         let mut reports = store.halt(&scope(self.election), &self.reason, &actor()).await?;
         if everything {
@@ -45,6 +49,25 @@ impl HaltArgs {
         report(context.output(), &reports, "halted")?;
         Ok(Exit::Done)
     }
+}
+
+/// Refuses an election that neither the store nor the schedule file has: a mistyped name would look halted while the one that
+/// was meant goes on. Where either cannot be read, the halt goes ahead.
+async fn known(config: &Config, store: &dyn Store, election: &ElectionName) -> Result<(), CommandError> {
+    let (Ok(status), Ok(schedule)) = (store.status().await, ScheduleFile::load(&config.schedule)) else {
+        return Ok(());
+    };
+    let mut known = schedule.elections();
+    known.extend(status.elections.into_iter().map(|known| known.election));
+    if known.contains(election) {
+        return Ok(());
+    }
+    let names = known.iter().map(ElectionName::as_str).collect::<Vec<_>>().join(", ");
+    let names = if names.is_empty() { "none".to_owned() } else { names };
+    Err(CommandError::Refused(format!(
+        "there is no election {election}: the store and {} know {names}. Nothing was halted; without --election every one is",
+        config.schedule.display()
+    )))
 }
 
 /// The elections of the schedule file. A schedule that cannot be read holds up no halt: what the store knows is halted.

@@ -40,7 +40,8 @@ pub(super) struct ImportArgs {
 impl ImportArgs {
     pub(super) fn execute(self, context: &Context) -> Result<Exit, CommandError> {
         let parsed = ingest::load(&self.file, &self.source).map_err(|errors| {
-            CommandError::Refused(format!("{errors}\n{} findings; nothing was imported", errors.total()))
+            let findings = if errors.total() == 1 { "finding" } else { "findings" };
+            CommandError::Refused(format!("{errors}\n{} {findings}; nothing was imported", errors.total()))
         })?;
         if self.dry_run {
             return dry_run(context.output(), &parsed);

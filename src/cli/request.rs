@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::context::actor;
@@ -62,6 +63,12 @@ async fn answer(store: &dyn Store, id: Uuid, wait: Duration) -> Result<RequestSt
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
+}
+
+/// Reads a time such as `2027-01-31T17:05:00Z`.
+pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    let expected = "expected a time in RFC 3339 with its offset such as 2027-01-31T17:05:00Z";
+    DateTime::parse_from_rfc3339(text).map(|time| time.to_utc()).map_err(|error| format!("{error}; {expected}"))
 }
 
 /// The longest wait.

@@ -120,7 +120,7 @@ fn show(output: Output, status: &StatusView, seen: &Seen) -> Result<(), CommandE
     };
     let rows: Vec<Vec<String>> = status.jobs.iter().map(job).collect();
     let columns = ["job", "election", "handler", "last tick", "its run", "next tick", "definition"];
-    output.table("\nJOBS", "none yet: the first leader brings them in", &columns, &rows)?;
+    output.table("\nJOBS", "none yet: a leader brings in those of its schedule", &columns, &rows)?;
     runs::list(output, "\nRUNS", &status.runs)?;
     output.line(&format!("\nfencing rejects on record: {}", status.fencing_rejects))
 }

@@ -25,10 +25,10 @@ pub(super) struct TriggerArgs {
     /// The job.
     job: JobName,
     /// The run's nominal time, RFC 3339.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = request::instant)]
     tick: Option<DateTime<Utc>>,
     /// Entries available before it are in, RFC 3339.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = request::instant)]
     cutoff: Option<DateTime<Utc>>,
     /// Why; kept with the act.
     #[arg(long, value_name = "TEXT", value_parser = reason)]

@@ -153,7 +153,7 @@ fn check_url(url: &str) -> Read<bool> {
         return Err("found a SQLite file that is not written as \"sqlite://PATH\" at `url`".to_owned());
     }
     let Some(rest) = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://")) else {
-        return Err(format!("found no postgres:// at its start, expected {allowed}"));
+        return Err(format!("found no postgres:// at its start, expected {allowed} or \"sqlite://bursar.db\""));
     };
     if rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("found white space in it, expected none (write %20)".to_owned());

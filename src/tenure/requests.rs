@@ -38,7 +38,7 @@ pub(super) async fn serve(tenure: &Tenure) -> Result<(), Stop> {
         };
         match state {
             RequestState::Done { run, units } => {
-                tracing::info!(claim = %tenure.claim, request = %request.id, run, units, "a request was executed");
+                tracing::info!(claim = %tenure.claim, request = %request.id, run, units_retried = units, "a request was executed");
                 tenure.work.notify_one();
             }
             RequestState::Refused { why } => {

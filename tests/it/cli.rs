@@ -222,6 +222,42 @@ async fn a_halt_is_shown_everywhere_and_taken_back() {
     assert!(cluster.command(&["history"]).ok().stdout.contains("OPERATORS' ACTS"));
 }
 
+#[test]
+fn a_halt_of_an_election_that_nothing_knows_is_refused_and_names_those_there_are() {
+    let folder = scratch::folder("mistyped");
+    let command = |args: &[&str]| Launch::new("mistyped", BINARY).args(args).folder(&folder).finish();
+    std::fs::write(folder.join("schedule.toml"), NEVER).expect("the folder is ours");
+    command(&["migrate"]).ok();
+    let refused = command(&["halt", "--reason", "wrong fees", "--election", "setlement"]);
+    assert_eq!(refused.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("know settlement. Nothing was halted"), "{}", refused.stderr);
+    // Known to the schedule only, then to the store only; and with no schedule to ask, the switch works for any name.
+    command(&["halt", "--reason", "wrong fees", "--election", ELECTION]).ok();
+    std::fs::write(folder.join("schedule.toml"), NEVER.replace("handler", "election = \"other\"\nhandler"))
+        .expect("ours");
+    command(&["halt", "--reason", "wrong fees", "--election", ELECTION]).ok();
+    std::fs::remove_file(folder.join("schedule.toml")).expect("it was written");
+    command(&["halt", "--reason", "wrong fees", "--election", "setlement"]).ok();
+}
+
+#[test]
+fn check_makes_no_file_and_says_that_there_are_no_jobs() {
+    let folder = scratch::folder("checked");
+    let checked = Launch::new("checked", BINARY).arg("check").folder(&folder).finish().ok();
+    assert!(checked.stdout.contains("bursar.db.lease is not there yet"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("there are no jobs: schedule.toml"), "{}", checked.stdout);
+    assert_eq!(std::fs::read_dir(&folder).expect("it is there").count(), 0, "nothing is changed anywhere");
+}
+
+#[test]
+fn a_time_that_is_none_is_answered_with_what_is_expected() {
+    for args in [["check", "--after", "tomorrow"], ["trigger", "job", "--tick=tomorrow"]] {
+        let refused = Launch::new("times", BINARY).args(args).finish();
+        assert_eq!(refused.code(), Some(64));
+        assert!(refused.stderr.contains("such as 2027-01-31T17:05:00Z"), "{}", refused.stderr);
+    }
+}
+
 #[tokio::test]
 async fn status_says_who_leads_who_is_there_and_what_is_next() {
     let cluster = Setup::new(2, NEVER).behind_proxies().start().await;

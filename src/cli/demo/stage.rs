@@ -313,6 +313,10 @@ impl Stage {
             }
             Act::Late => self.show_refusal(),
             Act::HandOver => self.see_it_leave().await,
+            // The last runs may have ended while the scene before was told.
+            Act::Watch if matches!(scene.until, Cue::AllSettled) => {
+                self.say(Tone::Good, "every wave of entries is settled, and no run is open")
+            }
             Act::Start | Act::Watch => Ok(()),
         }
     }

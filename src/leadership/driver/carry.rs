@@ -277,6 +277,7 @@ impl Shell {
                 }
                 self.observer.coordinator_up(up);
             }
+            Note::Follows { election, leader, term } => tracing::info!(%election, %leader, %term, "follows"),
             Note::LeaselessLeader { election } => {
                 tracing::error!(%election, "a leader key without a lease was put by hand: it counts as absent");
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::types::{EndMode, OpId};
-use crate::domain::{Claim, ElectionName, Moment};
+use crate::domain::{Claim, ElectionName, Moment, ReplicaId, Term};
 use crate::leadership::reason::{EndReason, ExitReason, SessionState, Suspicion, TransitionReason};
 use crate::leadership::record::{LeaderRecord, LeaseId, Revision, Vacancy};
 
@@ -195,6 +195,15 @@ pub enum Note {
     },
     /// Whether the last operation at the coordinator was answered.
     CoordinatorUp(bool),
+    /// Another leads than before, and not this replica.
+    Follows {
+        /// The election.
+        election: ElectionName,
+        /// Who leads.
+        leader: ReplicaId,
+        /// Under which term.
+        term: Term,
+    },
     /// A leader key without a lease was found, put by hand: it is taken as absent.
     LeaselessLeader {
         /// The election.

@@ -222,7 +222,7 @@ impl Machine {
             step.push(Command::Watch { election: name.clone(), from: state.read_at.next() });
         }
         let leader = state.leader.clone();
-        election.seen = Some(state);
+        let before = election.seen.replace(state).and_then(|seen| seen.leader?.record);
         match &election.phase {
             Phase::Leading(tenure) => {
                 let won = tenure.won;
@@ -245,8 +245,15 @@ impl Machine {
                 }
                 self.clear(&Timer::Stand(name.clone()));
                 self.clear(&Timer::Fence(name.clone()));
-                if let (Some(claim), Some(leader)) = (own, leader) {
-                    self.own_record_found(step, name, claim, leader);
+                match (own, leader) {
+                    (Some(claim), Some(leader)) => self.own_record_found(step, name, claim, leader),
+                    (None, Some(SeenLeader { record: Some(leads), .. }))
+                        if leads.leader_id != self.settings.me
+                            && before.is_none_or(|before| before.tenure_id != leads.tenure_id) =>
+                    {
+                        step.note(Note::Follows { election: name.clone(), leader: leads.leader_id, term: leads.term });
+                    }
+                    (None, Some(_)) | (_, None) => {}
                 }
             }
             Some(vacancy) => {

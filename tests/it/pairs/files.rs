@@ -44,13 +44,27 @@ async fn without_any_configuration_a_replica_makes_its_files_and_takes_a_schedul
     let status = eventually(READY, "the store is there and somebody leads", async || {
         let status = command(&["status", "--json"]);
         let shown: serde_json::Value = serde_json::from_str(&status.stdout).ok()?;
-        (status.code() == Some(0) && shown["elections"][0]["leader"].is_string()).then_some(shown)
+        let registered = shown["coordinator"]["replicas"][0]["address"].is_string();
+        (status.code() == Some(0) && registered && shown["elections"][0]["leader"].is_string()).then_some(shown)
     })
     .await;
     assert_eq!(status["elections"][0]["election"], ELECTION, "{status}");
     for file in ["bursar.db", "bursar.db.lease"] {
         assert!(Path::new(&folder).join(file).exists(), "{file}");
     }
+    assert!(log().contains("the store is reached store=\"bursar.db\""), "{}", log());
+    let address = status["coordinator"]["replicas"][0]["address"].as_str().expect("it is registered").to_owned();
+    let shown =
+        reqwest::get(format!("http://{address}/status.json")).await.expect("it answers").text().await.expect("text");
+    assert!(
+        shown.contains(&format!("\"address\":\"{address}\",\"draining\"")),
+        "the port that the system chose: {shown}"
+    );
+    let second = launch().arg("run").start();
+    eventually(READY, "a second one says whom it follows", async || {
+        second.log().contains("follows election=").then_some(())
+    })
+    .await;
     std::fs::write(folder.join("schedule.toml"), schedule(&[each_second()])).expect("the folder is ours");
     eventually(READY, "its job is in the store and runs", async || {
         let runs = command(&["runs", "list", "--json"]);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bursar::store::sqlite::SqliteStore;
 use bursar::store::{AdvanceOutcome, Store};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::ground::{BOUND, accepted, claim, leader, path, raw, run, settings, store};
 
@@ -55,12 +56,12 @@ impl Holder {
     }
 
     fn stop(&self) {
-        self.signal("STOP");
+        self.signal(Signal::STOP);
     }
 
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.0.id().to_string()).status();
-        assert!(sent.expect("kill can be started").success());
+    fn signal(&self, signal: Signal) {
+        // Not the program `kill`, which a bare Debian lacks.
+        kill_process(Pid::from_child(&self.0), signal).expect("it was not waited for");
     }
 
     fn lives(&mut self) -> bool {
@@ -101,5 +102,5 @@ async fn a_stranger_that_keeps_the_lock_is_named_and_lives() {
     assert!(error.contains(&format!("process {}", holder.0.id())), "{error}");
     assert!(error.contains("no replica of this store"), "{error}");
     assert!(holder.lives(), "a stranger is never ended");
-    holder.signal("CONT");
+    holder.signal(Signal::CONT);
 }

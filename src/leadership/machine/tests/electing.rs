@@ -29,6 +29,25 @@ fn a_leader_is_watched_from_the_read_on_and_read_again_within_a_fifth_of_the_ttl
 }
 
 #[test]
+fn whom_it_follows_is_noted_once_for_each_tenure_of_another() {
+    let (mut rig, commands) = Rig::with_session();
+    let name = election("settlement");
+    let mut op = reading(&commands, "settlement");
+    for (number, tenure, news) in [(3, 1, true), (3, 1, false), (4, 2, true)] {
+        let claim = Claim { tenure_id: TenureId(Uuid::from_u128(tenure)), ..others_claim("settlement", number) };
+        let state = led(&claim, "other", OTHERS_LEASE, 12);
+        let commands = rig.event(Event::Read(op, name.clone(), Ok(state)));
+        let follows = |note: &Note| matches!(note, Note::Follows { term: of, .. } if *of == term(number));
+        assert_eq!(noted(&commands, follows), news, "term {number}: {commands:?}");
+        op = reading(&rig.event(Event::Woken(name.clone())), "settlement");
+    }
+    // A record of its own from an earlier lease.
+    let state = led(&others_claim("settlement", 5), "me", OTHERS_LEASE, 14);
+    let commands = rig.event(Event::Read(op, name, Ok(state)));
+    assert!(!noted(&commands, |note| matches!(note, Note::Follows { .. })), "nobody follows itself");
+}
+
+#[test]
 fn a_watch_that_cannot_be_opened_is_opened_again_less_and_less_often_until_one_works() {
     let (mut rig, commands) = Rig::with_session();
     let name = election("settlement");
