@@ -15,6 +15,7 @@
 mod batches;
 mod error;
 mod figures;
+mod payouts;
 mod port;
 mod records;
 mod requests;
@@ -26,6 +27,7 @@ pub mod postgres;
 pub use batches::*;
 pub use error::{BatchError, StoreError};
 pub use figures::StoreFigures;
+pub use payouts::*;
 pub use port::*;
 pub use records::*;
 pub use requests::*;

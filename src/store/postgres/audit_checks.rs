@@ -13,7 +13,7 @@ const fn check(guarantee: &'static str, name: &'static str, meaning: &'static st
 }
 
 /// All checks that are made in the database, in the order of reports.
-pub(super) const CHECKS: [Check; 18] = [
+pub(super) const CHECKS: [Check; 19] = [
     check(
         "S1",
         "one_tenure_per_term",
@@ -117,6 +117,12 @@ pub(super) const CHECKS: [Check; 18] = [
         "carry_equals_open_carries",
         "What each job carries for each merchant is the sum of its open carry entries.",
         include_str!("sql/audit_carry_equals_open_carries.sql"),
+    ),
+    check(
+        "money",
+        "finals_are_posted",
+        "Every payout that is paid, rejected or returned has the postings and the carry that its state says, no other one has any.",
+        include_str!("sql/audit_finals_are_posted.sql"),
     ),
     check(
         "money",
