@@ -22,6 +22,8 @@ mod ledger;
 mod operation;
 mod outside;
 mod pauses;
+mod paying;
+mod payouts;
 mod recovery;
 mod rows;
 mod samples;
