@@ -49,8 +49,12 @@ async fn in_progress_is_waited_out_and_never_rejected() {
 async fn a_refusal_is_reversed_and_one_after_a_doubt_is_held() {
     let receiver = Receiver::start().await;
     let cluster = one_replica(&job(&receiver, true).payout("max_in_flight", "1")).await;
-    receiver.next([Act::Say(say(422, &[], "")), Act::BookAndReset, Act::Say(say(422, &[], ""))]);
-    cluster.import(&entries(4), "psp").ok();
+    receiver.next([Act::Say(say(422, &[], ""))]);
+    cluster.import(&entries(3), "psp").ok();
+    cluster.run_now("daily").await;
+    cluster.wait_payouts(&[("paid", 2), ("rejected", 1)]).await;
+    // The net is back and the next run sends it under another key.
+    receiver.next([Act::BookAndReset, Act::Say(say(422, &[], ""))]);
     cluster.run_now("daily").await;
     let payouts = cluster.wait_payouts(&[("paid", 2), ("rejected", 1), ("held", 1)]).await;
     let held = cluster.command(&["payouts", "show", &payouts["held"][0], "--json"]).ok().json();
@@ -60,15 +64,11 @@ async fn a_refusal_is_reversed_and_one_after_a_doubt_is_held() {
         "and it was booked: reversed, it would be paid twice"
     );
     assert!(receiver.payment(&payouts["rejected"][0]).await.is_none());
-    // The net is back and the next run pays it under another key.
-    receiver.judge();
-    cluster.run_now("daily").await;
-    cluster.wait_payouts(&[("paid", 3), ("rejected", 1), ("held", 1)]).await;
     // A person finds out.
     cluster
         .command(&["payouts", "resolve", &payouts["held"][0], "--paid", "STMT-7", "--reason", "on the statement"])
         .ok();
-    cluster.wait_payouts(&[("paid", 4), ("rejected", 1)]).await;
+    cluster.wait_payouts(&[("paid", 3), ("rejected", 1)]).await;
     cluster.assert_paid_soundly(&receiver).await;
 }
 
