@@ -26,8 +26,13 @@ mod store_link;
 
 use std::sync::Arc;
 
-use crate::config::{Config, Coordinator as CoordinatorKind, EtcdConfig as ConfiguredEtcd, LogFormat};
+use crate::config::{
+    Config, Coordinator as CoordinatorKind, DatabasePlace, EtcdConfig as ConfiguredEtcd, LogFormat, PostgresConfig,
+};
 use crate::leadership::Coordinator;
+use crate::leadership::database::{
+    PgCoordinator, PgCoordinatorSettings, SqliteCoordinator, SqliteCoordinatorSettings, lease_file,
+};
 use crate::leadership::etcd::{EtcdAuth, EtcdConfig, EtcdCoordinator, EtcdTls};
 use crate::store::{CoordinatorBinding, Store, StoreError};
 use crate::telemetry::{self, Format};
@@ -46,6 +51,13 @@ pub fn host_name() -> String {
 pub fn coordinator(config: &Config) -> Arc<dyn Coordinator> {
     match &config.coordinator.kind {
         CoordinatorKind::Etcd(etcd) => Arc::new(EtcdCoordinator::new(etcd_config(etcd))),
+        CoordinatorKind::Database => match &config.database.place {
+            DatabasePlace::Postgres(postgres) => Arc::new(PgCoordinator::new(pg_coordinator(postgres))),
+            DatabasePlace::Sqlite(path) => Arc::new(SqliteCoordinator::new(SqliteCoordinatorSettings {
+                path: lease_file(path),
+                ttl: config.coordinator.lease_ttl,
+            })),
+        },
     }
 }
 
@@ -54,7 +66,23 @@ pub fn coordinator(config: &Config) -> Arc<dyn Coordinator> {
 /// # Errors
 /// Those of the store's set-up.
 pub fn store_for_command(config: &Config) -> Result<Arc<dyn Store>, StoreError> {
-    store_link::open(config, "command")
+    store_link::open(config, store_link::Use::Command)
+}
+
+/// The store as `bursar migrate` uses it: a file of SQLite is made where it is missing.
+///
+/// # Errors
+/// Those of the store's set-up.
+pub fn store_for_migration(config: &Config) -> Result<Arc<dyn Store>, StoreError> {
+    store_link::open(config, store_link::Use::Migration)
+}
+
+/// The store for a process that acts under a name of its own: refusals are recorded with it.
+///
+/// # Errors
+/// Those of the store's set-up.
+pub fn store_as(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
+    store_link::open_as(config, name)
 }
 
 /// Starts the log as the configuration says.
@@ -73,6 +101,18 @@ fn start_log(config: &Config) {
 fn binding(config: &Config) -> CoordinatorBinding {
     match &config.coordinator.kind {
         CoordinatorKind::Etcd(etcd) => CoordinatorBinding { kind: "etcd".to_owned(), prefix: etcd.prefix.clone() },
+        // One per database: there is nothing to tell apart.
+        CoordinatorKind::Database => CoordinatorBinding { kind: "database".to_owned(), prefix: String::new() },
+    }
+}
+
+fn pg_coordinator(postgres: &PostgresConfig) -> PgCoordinatorSettings {
+    PgCoordinatorSettings {
+        url: postgres.url.expose().to_owned(),
+        password: postgres.password.as_ref().map(|password| password.expose().to_owned()),
+        tls_mode: Some(postgres.tls_mode.as_str().to_owned()),
+        tls_ca: postgres.tls_ca.clone(),
+        tls_identity: postgres.tls_identity.clone(),
     }
 }
 

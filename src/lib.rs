@@ -17,6 +17,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod domain;
+pub mod hostproc;
 pub mod ingest;
 pub mod leadership;
 pub mod lifecycle;

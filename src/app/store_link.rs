@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::board::Board;
 use super::error::ReplicaError;
-use crate::config::Config;
+use crate::config::{Config, DatabasePlace};
 use crate::store::postgres::{PgSettings, PgShares, PgStore};
+use crate::store::sqlite::{SqliteSettings, SqliteStore};
 use crate::store::{BindOutcome, CoordinatorBinding, Store, StoreError};
 
 /// The first wait between two tries, doubled up to [`LONGEST_WAIT`].
@@ -16,22 +17,79 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// A try has so long.
 const TRY_WITHIN: Duration = Duration::from_secs(5);
 
-fn make(config: &Config, name: &str, shares: Option<PgShares>) -> Result<PgStore, StoreError> {
-    let database = &config.database;
-    PgStore::new(&PgSettings {
-        url: database.url.expose().to_owned(),
-        password: database.password.as_ref().map(|password| password.expose().to_owned()),
-        tls_mode: Some(database.tls_mode.as_str().to_owned()),
-        tls_ca: database.tls_ca.clone(),
-        tls_identity: database.tls_identity.clone(),
-        shares,
-        replica: name.to_owned(),
-    })
+/// The store that is configured.
+enum Made {
+    Postgres(Arc<PgStore>),
+    Sqlite(Arc<SqliteStore>),
+}
+
+/// Who asks for the store: a file of SQLite is made, and brought up, by some of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// A replica: makes the file, and is listed in it; on PostgreSQL it keeps to its shares of the server's connections.
+    Replica(PgShares),
+    /// `bursar migrate`: makes the file.
+    Migration,
+    /// Any other command: takes the file as it is.
+    Command,
+}
+
+impl Made {
+    fn new(config: &Config, name: &str, used: Use) -> Result<Self, StoreError> {
+        let postgres = match &config.database.place {
+            DatabasePlace::Postgres(postgres) => postgres,
+            DatabasePlace::Sqlite(path) => {
+                let settings = SqliteSettings {
+                    path: path.clone(),
+                    replica: name.to_owned(),
+                    create: match used {
+                        Use::Replica(_) | Use::Migration => true,
+                        Use::Command => false,
+                    },
+                    is_replica: matches!(used, Use::Replica(_)),
+                };
+                return Ok(Self::Sqlite(Arc::new(SqliteStore::new(&settings))));
+            }
+        };
+        let store = PgStore::new(&PgSettings {
+            url: postgres.url.expose().to_owned(),
+            password: postgres.password.as_ref().map(|password| password.expose().to_owned()),
+            tls_mode: Some(postgres.tls_mode.as_str().to_owned()),
+            tls_ca: postgres.tls_ca.clone(),
+            tls_identity: postgres.tls_identity.clone(),
+            shares: match used {
+                Use::Replica(shares) => Some(shares),
+                Use::Migration | Use::Command => None,
+            },
+            replica: name.to_owned(),
+        })?;
+        Ok(Self::Postgres(Arc::new(store)))
+    }
+
+    fn port(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Postgres(store) => Arc::clone(store) as Arc<dyn Store>,
+            Self::Sqlite(store) => Arc::clone(store) as Arc<dyn Store>,
+        }
+    }
+
+    /// Connects before anything is asked of it.
+    async fn open(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Postgres(store) => store.open_control().await,
+            Self::Sqlite(store) => store.open().await,
+        }
+    }
 }
 
 /// The store for a command: it connects with its first question.
-pub(super) fn open(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(Arc::new(make(config, name, None)?))
+pub(super) fn open(config: &Config, used: Use) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Made::new(config, "command", used)?.port())
+}
+
+/// The store for a command under a name of its own.
+pub(super) fn open_as(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Made::new(config, name, Use::Command)?.port())
 }
 
 /// The store for a replica: reached, fit to lead on, and bound to this coordinator. Waits as long as it is away.
@@ -45,13 +103,13 @@ pub(super) async fn connect(
     binding: CoordinatorBinding,
     board: Arc<Board>,
 ) -> Result<Arc<dyn Store>, ReplicaError> {
-    let store = make(&config, &name, Some(shares))?;
+    let store = Made::new(&config, &name, Use::Replica(shares))?;
     let mut said = String::new();
     let mut wait = FIRST_WAIT;
     loop {
         let attempt = tokio::time::timeout(TRY_WITHIN, try_once(&store, &binding, &board)).await;
         let error = match attempt {
-            Ok(Ok(())) => return Ok(Arc::new(store)),
+            Ok(Ok(())) => return Ok(store.port()),
             Ok(Err(Failed::Unfit(error))) => return Err(error),
             Ok(Err(Failed::Away(error))) => error,
             Err(_elapsed) => StoreError::TimedOut { operation: "connect", within: TRY_WITHIN },
@@ -73,7 +131,7 @@ enum Failed {
     Unfit(ReplicaError),
 }
 
-async fn try_once(store: &PgStore, binding: &CoordinatorBinding, board: &Board) -> Result<(), Failed> {
+async fn try_once(made: &Made, binding: &CoordinatorBinding, board: &Board) -> Result<(), Failed> {
     let judged = |error: StoreError| match error {
         StoreError::Unfit { .. } => Failed::Unfit(error.into()),
         // A schema that a migration brings, a standby that is promoted: worth waiting for.
@@ -88,7 +146,8 @@ async fn try_once(store: &PgStore, binding: &CoordinatorBinding, board: &Board) 
         | StoreError::Ended { .. }
         | StoreError::Broken { .. } => Failed::Away(error),
     };
-    store.open_control().await.map_err(judged)?;
+    made.open().await.map_err(judged)?;
+    let store = made.port();
     let health = store.health().await.map_err(judged)?;
     match store.bind(binding).await.map_err(judged)? {
         BindOutcome::Bound { deployment_id } => {

@@ -12,7 +12,7 @@ use crate::config::{self, Config, ScheduleFile};
 use crate::store::{Actor, Store, StoreError};
 
 /// The variable that names the configuration file.
-const CONFIG_VARIABLE: &str = "BURSAR_CONFIG";
+pub(super) const CONFIG_VARIABLE: &str = "BURSAR_CONFIG";
 /// The file that is read where nothing names one.
 const CONFIG_FILE: &str = "bursar.toml";
 /// How long a command waits for its connection to the store.
@@ -52,8 +52,7 @@ impl Context {
         let file = self.config_file();
         match Config::load(file.as_deref(), config::process_environment().into_iter()) {
             Ok(config) => {
-                let schedule = ScheduleFile::load(&config.schedule)?;
-                config.check_schedule(&schedule)?;
+                let schedule = config.load_schedule()?;
                 Ok((config, schedule))
             }
             Err(errors) => {
@@ -78,8 +77,7 @@ impl Context {
     }
 
     /// The store; it is reached with the first question, and an unreachable one is an error of that.
-    pub(super) async fn store(&self, config: &Config) -> Result<Arc<dyn Store>, CommandError> {
-        let store = app::store_for_command(config)?;
+    pub(super) async fn reach(&self, store: Arc<dyn Store>) -> Result<Arc<dyn Store>, CommandError> {
         let reached = tokio::time::timeout(CONNECT_WITHIN, async {
             loop {
                 match store.now().await {
@@ -99,7 +97,7 @@ impl Context {
     /// Reads the configuration and connects to a store that has this release's schema.
     pub(super) async fn open(&self) -> Result<(Config, Arc<dyn Store>), CommandError> {
         let config = self.config()?;
-        let store = self.store(&config).await?;
+        let store = self.reach(app::store_for_command(&config)?).await?;
         match store.health().await {
             // Whether one could lead on it is the replicas' business; without its schema nothing can be asked.
             Err(error @ StoreError::Schema { .. }) => Err(error.into()),

@@ -20,6 +20,8 @@ pub enum Exit {
     Temporary,
     /// The configuration, the schedule or the store's set-up is wrong.
     Config,
+    /// A signal ended a demo before it was done.
+    Interrupted,
 }
 
 impl Exit {
@@ -33,6 +35,7 @@ impl Exit {
             Self::Internal => 70,
             Self::Temporary => 75,
             Self::Config => 78,
+            Self::Interrupted => 130,
         }
     }
 }

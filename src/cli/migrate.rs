@@ -5,17 +5,18 @@ use serde_json::json;
 
 use super::context::Context;
 use super::error::{CommandError, Exit};
+use crate::app;
 
 /// Bring the store's schema to what this release needs.
 ///
 /// Migrations go forward only and work beside the previous release, so that replicas can be replaced one by one. No
-/// replica ever migrates PostgreSQL by itself.
+/// replica ever migrates PostgreSQL by itself; a SQLite file is made and brought up by `bursar run` too.
 #[derive(Debug, Args)]
 pub(super) struct MigrateArgs {}
 
 impl MigrateArgs {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
-        let store = context.store(&context.config()?).await?;
+        let store = context.reach(app::store_for_migration(&context.config()?)?).await?;
         let (found, now) = store.migrate().await?;
         store.close().await;
         if context.output().is_json() {

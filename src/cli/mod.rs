@@ -1,7 +1,8 @@
 //! The command line: one file per command, each of which reads the configuration, does one thing, and says what it did.
 //!
 //! Invariants:
-//! - Exit codes are an interface: 0 done, 1 refused or found, 64 usage, 70 defect, 75 something is away, 78 configuration.
+//! - Exit codes are an interface: 0 done, 1 refused or found, 64 usage, 70 defect, 75 something is away, 78 configuration,
+//!   130 a demo that was ended before it was done.
 //! - Every command knows `--json`; both forms are written from the same values, money as text.
 //! - Commands act through the store and the coordinator with the configuration's own credentials, never through the port of
 //!   a replica; what only a leader may do is a request that the leader executes.
@@ -11,6 +12,7 @@
 mod audit;
 mod check;
 mod context;
+mod demo;
 mod error;
 mod halt;
 mod history;
@@ -80,6 +82,8 @@ pub struct Cli {
 enum Command {
     /// Run a replica until SIGTERM.
     Run(run::RunArgs),
+    /// Show what bursar is for, with nothing installed: three replicas whose leaders are killed, stopped, asked to leave.
+    Demo(demo::DemoArgs),
     /// Validate configuration and schedule; show what runs next and what to look out for.
     Check(check::CheckArgs),
     /// Bring the store's schema to what this release needs.
@@ -149,6 +153,7 @@ impl Cli {
         let context = Context::new(self.config, self.json);
         match self.command {
             Command::Run(args) => args.execute(&context),
+            Command::Demo(args) => Context::block_on(args.execute(&context)),
             Command::Check(args) => args.execute(&context),
             Command::Migrate(args) => Context::block_on(args.execute(&context)),
             Command::Import(args) => args.execute(&context),

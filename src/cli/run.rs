@@ -5,6 +5,7 @@ use clap::Args;
 use super::context::Context;
 use super::error::{CommandError, Exit};
 use crate::app::{self, ReplicaError};
+use crate::lifecycle;
 
 /// Run a replica until SIGTERM.
 ///
@@ -12,11 +13,18 @@ use crate::app::{self, ReplicaError};
 /// what is under way (coordinator.drain), hands over, and ends with 0. A second signal ends it at once. Where the store or
 /// the coordinator is away it says so and waits; it is not ready meanwhile.
 #[derive(Debug, Args)]
-pub(super) struct RunArgs {}
+pub(super) struct RunArgs {
+    /// End at once when this process, the one that started it, is gone. For the demo.
+    #[arg(long, value_name = "PID", hide = true)]
+    dies_with: Option<i32>,
+}
 
 impl RunArgs {
-    #[expect(clippy::unused_self, reason = "every command has this shape")]
     pub(super) fn execute(self, context: &Context) -> Result<Exit, CommandError> {
+        if let Some(parent) = self.dies_with {
+            lifecycle::die_with(parent)
+                .map_err(|source| CommandError::Io { what: "cannot be tied to the demo".to_owned(), source })?;
+        }
         let (config, schedule) = context.config_and_schedule()?;
         match app::run_replica(config, schedule) {
             Ok(()) => Ok(Exit::Done),

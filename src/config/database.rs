@@ -3,14 +3,14 @@
 //! A URL may hold a password, so no finding ever shows one, whole or in part.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::Scope;
-use super::reader::{Checked, TableReader};
+use super::reader::{Checked, Reported, TableReader};
 use super::secret::Secret;
-use super::types::{DatabaseConfig, TlsMode};
-use super::values::{Read, choice, did_you_mean, duration, nearest, text, whole_u32};
+use super::types::{DatabaseConfig, DatabasePlace, PostgresConfig, TlsMode};
+use super::values::{Read, choice, did_you_mean, duration, nearest, quoted, text, whole_u32};
 
 /// Connections kept outside tenures: three of the control pool, one for commands.
 pub(super) const CONTROL_CONNECTIONS: u32 = 4;
@@ -20,11 +20,53 @@ pub(super) const CONNECTIONS: RangeInclusive<u32> = CONTROL_CONNECTIONS + 1..=10
 pub const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bounds of `statement_timeout`: above [`LOCK_TIMEOUT`], so that a wait for a lock always ends as one.
 const STATEMENT_TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(6)..=Duration::from_hours(24);
+/// What the URL of a SQLite file starts with; the path follows, so three slashes begin one that is whole.
+const SQLITE: &str = "sqlite://";
 /// Parameters that a URL may have. What secures or names a connection is a key of its own or bursar's own business.
 const PARAMETERS: [&str; 7] = ["host", "hostaddr", "port", "user", "password", "dbname", "options"];
 
 pub(super) fn database(mut table: TableReader<'_>) -> Checked<DatabaseConfig> {
-    let (url, password) = (url(&mut table), table.secret("password", "password_file"));
+    let place = if names_a_file(&table) {
+        sqlite(&mut table).map(DatabasePlace::Sqlite)
+    } else {
+        postgres(&mut table).map(DatabasePlace::Postgres)
+    };
+    let max_connections = table.required("max_connections", "a whole number", |node| whole_u32(node, CONNECTIONS));
+    let statement_timeout =
+        table.required("statement_timeout", "a duration", |node| duration(node, &STATEMENT_TIMEOUT));
+    table.finish();
+    Ok(DatabaseConfig { place: place?, max_connections: max_connections?, statement_timeout: statement_timeout? })
+}
+
+/// Whether `url` names a file of SQLite.
+fn names_a_file(table: &TableReader<'_>) -> bool {
+    table.keys().any(|(key, node)| key == "url" && text(node).is_ok_and(|url| url.starts_with(SQLITE)))
+}
+
+/// `url = "sqlite://PATH"`. What secures the way to a server has no meaning beside it.
+fn sqlite(table: &mut TableReader<'_>) -> Checked<PathBuf> {
+    let context = table.context;
+    let path = table.required("url", "a URL", |node| {
+        let path = text(node)?.strip_prefix(SQLITE).unwrap_or_default();
+        if path.is_empty() || path.contains(['?', '#']) {
+            return Err(format!("found {}, expected \"sqlite://PATH\" without parameters", quoted(text(node)?)));
+        }
+        Ok(context.whole(Path::new(path), node))
+    });
+    let mut sound = true;
+    for key in ["url_file", "password", "password_file", "tls_ca", "tls_cert", "tls_key"] {
+        if table.node(key).is_some() {
+            table.refuse(key, "found beside a sqlite:// URL, which is a file and has no use for it", Scope::Whole);
+            sound = false;
+        }
+    }
+    // It has a default, so that it is there always.
+    table.optional("tls_mode", |node| choice(node, &TlsMode::WORDS))?;
+    if sound { path } else { Err(Reported) }
+}
+
+fn postgres(table: &mut TableReader<'_>) -> Checked<PostgresConfig> {
+    let (url, password) = (url(table), table.secret("password", "password_file"));
     if let (Ok(url), Ok(Some(_))) = (&url, &password)
         && url.holds_password
     {
@@ -34,22 +76,16 @@ pub(super) fn database(mut table: TableReader<'_>) -> Checked<DatabaseConfig> {
             Scope::Whole,
         );
     }
-    let max_connections = table.required("max_connections", "a whole number", |node| whole_u32(node, CONNECTIONS));
-    let statement_timeout =
-        table.required("statement_timeout", "a duration", |node| duration(node, &STATEMENT_TIMEOUT));
     let tls_mode = table.required("tls_mode", "a mode", |node| choice(node, &TlsMode::WORDS));
-    let tls_ca = pem(&mut table, "tls_ca");
-    let (cert, key) = (pem(&mut table, "tls_cert"), pem(&mut table, "tls_key"));
-    let tls_identity = both(&table, ("tls_cert", cert), ("tls_key", key));
+    let tls_ca = pem(table, "tls_ca");
+    let (cert, key) = (pem(table, "tls_cert"), pem(table, "tls_key"));
+    let tls_identity = both(table, ("tls_cert", cert), ("tls_key", key));
     if tls_mode == Ok(TlsMode::Disable) && !(matches!(tls_ca, Ok(None)) && matches!(tls_identity, Ok(None))) {
         table.refuse("tls_mode", "found \"disable\" beside certificates that it would not use", Scope::Whole);
     }
-    table.finish();
-    Ok(DatabaseConfig {
+    Ok(PostgresConfig {
         url: url?.url,
         password: password?,
-        max_connections: max_connections?,
-        statement_timeout: statement_timeout?,
         tls_mode: tls_mode?,
         tls_ca: tls_ca?.map(|(path, _)| path),
         tls_identity: tls_identity?.map(|((cert, _), (key, _))| (cert, key)),
@@ -95,7 +131,7 @@ struct Url {
 fn url(table: &mut TableReader<'_>) -> Checked<Url> {
     let key = if table.keys().any(|(key, _)| key == "url_file") { "url_file" } else { "url" };
     let Some(url) = table.secret("url", "url_file")? else {
-        let problem = "missing; expected a URL such as \"postgres://bursar@db/payments\"";
+        let problem = "missing; expected a URL such as \"postgres://bursar@db/payments\" or \"sqlite://bursar.db\"";
         return Err(table.refuse("url", problem, Scope::Whole));
     };
     match check_url(url.expose()) {
@@ -108,9 +144,7 @@ fn url(table: &mut TableReader<'_>) -> Checked<Url> {
 fn check_url(url: &str) -> Read<bool> {
     let allowed = "a URL such as \"postgres://bursar@db/payments\"";
     if url.starts_with("sqlite:") {
-        return Err("a SQLite store is not in this version (and never goes with coordinator.kind = \"etcd\"); \
-                    expected a postgres:// URL"
-            .to_owned());
+        return Err("found a SQLite file that is not written as \"sqlite://PATH\" at `url`".to_owned());
     }
     let Some(rest) = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://")) else {
         return Err(format!("found no postgres:// at its start, expected {allowed}"));

@@ -67,17 +67,12 @@ pub(super) fn job(context: &Context<'_>, number: usize, node: &Node) -> Checked<
     table.finish();
     Ok(JobDefinition {
         name: name?,
-        election: election?.unwrap_or_else(default_election),
+        election: election?.unwrap_or_else(JobDefinition::default_election),
         timing: timing?,
         handler: handler?,
         batch: batch?,
         retry: retry?,
     })
-}
-
-/// The election of a job that names none.
-fn default_election() -> ElectionName {
-    ElectionName::new("settlement").expect("1 to 32 of a-z")
 }
 
 /// How findings name the job: by its name where it has one, else by its number from 1.

@@ -93,6 +93,31 @@ pub(super) fn defaults(text: &str, file: &Place) -> Node {
     root
 }
 
+/// Whether the environment says where elections are held, or names a database server.
+pub(super) fn names_servers(environment: &Node) -> bool {
+    let url = found(environment, "database", "url");
+    let server = url.is_some_and(|node| super::values::text(node).is_ok_and(|url| !url.starts_with("sqlite:")));
+    server
+        || found(environment, "database", "url_file").is_some()
+        || found(environment, "coordinator", "kind").is_some()
+}
+
+/// The node at a key of a section.
+fn found<'a>(root: &'a Node, section: &str, key: &str) -> Option<&'a Node> {
+    fn inner<'a>(node: &'a Node, key: &str) -> Option<&'a Node> {
+        match &node.value {
+            Value::Table(table) => table.get(key),
+            Value::Text(_)
+            | Value::Whole(_)
+            | Value::Flag(_)
+            | Value::Other(_)
+            | Value::List(_)
+            | Value::Variable(_) => None,
+        }
+    }
+    inner(inner(root, section)?, key)
+}
+
 /// Lays trees over each other, the later over the earlier.
 ///
 /// # Errors

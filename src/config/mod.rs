@@ -38,8 +38,8 @@ pub use reader::MOST_SECRET_BYTES;
 pub use schedule_file::{MOST_JOBS, ScheduleFile};
 pub use secret::Secret;
 pub use types::{
-    Config, Coordinator, CoordinatorConfig, DatabaseConfig, Elections, EtcdAuth, EtcdConfig, EtcdTls, HttpConfig,
-    LogConfig, LogFormat, LogLevel, ReplicaConfig, TlsMode,
+    Config, Coordinator, CoordinatorConfig, DatabaseConfig, DatabasePlace, Elections, EtcdAuth, EtcdConfig, EtcdTls,
+    HttpConfig, LogConfig, LogFormat, LogLevel, PostgresConfig, ReplicaConfig, TlsMode,
 };
 pub use validate::renewal_interval;
 
@@ -50,11 +50,14 @@ use tree::Node;
 pub const MOST_FILE_BYTES: u64 = 1024 * 1024;
 
 const DEFAULTS: &str = include_str!("defaults.toml");
+/// What holds in place of a file where none is named.
+const EMBEDDED: &str = include_str!("../../config/embedded.toml");
 
 impl Config {
     /// Reads the defaults, the file (where one is named) and the variables that start with [`PREFIX`], the later over the
     /// earlier, and the files that `*_file` keys name. Relative paths in the file are relative to it, those in variables to
-    /// the working directory.
+    /// the working directory. Where no file is named, and no variable says where elections are held or where a database server
+    /// is, the built-in `config/embedded.toml` stands in the file's place.
     ///
     /// # Errors
     /// Everything that is wrong, in one go.
@@ -79,9 +82,10 @@ impl Config {
         read: &dyn Fn(&Path) -> Result<Vec<u8>, String>,
     ) -> Result<Self, ConfigErrors> {
         let source = path.map_or_else(|| "configuration".to_owned(), |path| path.display().to_string());
-        let (file, mut errors) = tree::read_toml(&source, text);
-        let unreadable = !errors.is_empty();
         let (environment, variables) = layers::environment(env);
+        let is_embedded = path.is_none() && text.is_empty() && !layers::names_servers(&environment);
+        let (file, mut errors) = tree::read_toml(&source, if is_embedded { EMBEDDED } else { text });
+        let unreadable = !errors.is_empty();
         errors.extend(variables);
         let defaults = layers::defaults(DEFAULTS, &Place::of(&source));
         let validate = |layers: &[&Node], read: &ReadFile<'_>| match layers::lay(layers) {

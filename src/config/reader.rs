@@ -44,13 +44,22 @@ impl<'a> Context<'a> {
 
     /// The path that a node names, made whole.
     pub(super) fn path(&self, node: &Node) -> Read<PathBuf> {
-        let path = Path::new(text(node)?);
-        Ok(match &node.value {
+        Ok(self.whole(Path::new(text(node)?), node))
+    }
+
+    /// A path that is written in a node, made whole.
+    pub(super) fn whole(&self, path: &Path, node: &Node) -> PathBuf {
+        match &node.value {
             Value::Variable(_) => path.to_path_buf(),
             Value::Text(_) | Value::Whole(_) | Value::Flag(_) | Value::Other(_) | Value::List(_) | Value::Table(_) => {
-                self.base.join(path)
+                self.beside(path)
             }
-        })
+        }
+    }
+
+    /// A path beside the file, or in the working directory where there is none.
+    pub(super) fn beside(&self, path: &Path) -> PathBuf {
+        self.base.join(path)
     }
 
     fn file(&self, path: &Path) -> Read<String> {

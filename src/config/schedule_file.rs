@@ -17,7 +17,7 @@ use crate::domain::job::{HandlerDefinition, JobDefinition, LedgerDefinition, fin
 /// The most jobs of a schedule: each has series of its own in the metrics.
 pub const MOST_JOBS: usize = 256;
 
-/// A schedule, complete and checked. At least one job; names are unique; no two jobs select the same entries.
+/// A schedule, complete and checked. At least one job, where there is a file; names are unique; no two jobs select the same entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleFile {
     /// The jobs, in the order of the file.
@@ -70,6 +70,19 @@ impl ScheduleFile {
 }
 
 impl Config {
+    /// Reads the schedule, and judges it beside the configuration. No jobs, where nobody named a file and there is none.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in one go.
+    pub fn load_schedule(&self) -> Result<ScheduleFile, ConfigErrors> {
+        if self.schedule_may_be_missing && !self.schedule.exists() {
+            return Ok(ScheduleFile { jobs: Vec::new() });
+        }
+        let schedule = ScheduleFile::load(&self.schedule)?;
+        self.check_schedule(&schedule)?;
+        Ok(schedule)
+    }
+
     /// What can be judged only with both files at hand: connections for every election that this replica stands for.
     ///
     /// # Errors

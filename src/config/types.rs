@@ -25,6 +25,8 @@ pub struct Config {
     pub log: LogConfig,
     /// The schedule file, made whole: relative to the configuration file that names it.
     pub schedule: PathBuf,
+    /// Nobody named the schedule file and the store is SQLite: it may be missing, and then there are no jobs.
+    pub schedule_may_be_missing: bool,
     /// Where `database.max_connections` was written, for findings that need the schedule too.
     pub(super) connections_place: Place,
 }
@@ -80,6 +82,8 @@ pub struct CoordinatorConfig {
 pub enum Coordinator {
     /// An etcd cluster.
     Etcd(EtcdConfig),
+    /// The store's database: tables of its own in PostgreSQL, a file of its own beside a SQLite store.
+    Database,
 }
 
 /// How etcd is reached.
@@ -118,14 +122,30 @@ pub struct EtcdAuth {
 /// How the store is reached.
 #[derive(Debug, Clone)]
 pub struct DatabaseConfig {
-    /// `postgres://…`; may hold a password, so it is wrapped.
-    pub url: Secret,
-    /// The password, where the URL has none.
-    pub password: Option<Secret>,
+    /// Where it is.
+    pub place: DatabasePlace,
     /// Connections of the process, at least 4 + the number of its elections.
     pub max_connections: u32,
     /// The longest statement of a tenure.
     pub statement_timeout: Duration,
+}
+
+/// Where the store is.
+#[derive(Debug, Clone)]
+pub enum DatabasePlace {
+    /// On a server.
+    Postgres(PostgresConfig),
+    /// In a file on this host, made whole as the schedule's path is.
+    Sqlite(PathBuf),
+}
+
+/// How PostgreSQL is reached.
+#[derive(Debug, Clone)]
+pub struct PostgresConfig {
+    /// `postgres://…`; may hold a password, so it is wrapped.
+    pub url: Secret,
+    /// The password, where the URL has none.
+    pub password: Option<Secret>,
     /// How the connection is secured.
     pub tls_mode: TlsMode,
     /// Path of the authorities' certificates, in PEM; looked at when the configuration was read.

@@ -11,8 +11,8 @@ use super::error::Scope;
 use super::reader::{Checked, Context, TableReader};
 use super::tree::Node;
 use super::types::{
-    Config, Coordinator, CoordinatorConfig, Elections, EtcdAuth, EtcdConfig, EtcdTls, HttpConfig, LogConfig, LogFormat,
-    LogLevel, ReplicaConfig,
+    Config, Coordinator, CoordinatorConfig, DatabasePlace, Elections, EtcdAuth, EtcdConfig, EtcdTls, HttpConfig,
+    LogConfig, LogFormat, LogLevel, ReplicaConfig,
 };
 use super::values::{Read, choice, duration, parsed, quoted, text};
 use crate::domain::{ElectionName, ReplicaId};
@@ -25,6 +25,8 @@ const TEARDOWN_BUDGET: RangeInclusive<Duration> = Duration::from_millis(100)..=D
 const DRAIN: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_mins(10);
 /// Bounds of `resign_without_store`.
 const RESIGN_WITHOUT_STORE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(1);
+/// The schedule file of an embedded replica that names none.
+const SCHEDULE_FILE: &str = "schedule.toml";
 /// The most endpoints.
 const MOST_ENDPOINTS: usize = 16;
 /// The most elections of a replica.
@@ -35,13 +37,17 @@ const MOST_PREFIX: usize = 128;
 /// Checks a laid tree. An error means that findings were recorded.
 pub(super) fn config(context: &Context<'_>, root: &Node) -> Checked<Config> {
     let mut table = TableReader::new(context, String::new(), root)?;
-    let schedule = table.required("schedule", "the path of the schedule file", |node| context.path(node));
+    let schedule = table.optional("schedule", |node| context.path(node));
     let replica = table.table("replica").and_then(replica);
     let coordinator = table.table("coordinator").and_then(coordinator);
-    let mut connections_place = table.place().clone();
+    let (mut connections_place, mut url_place) = (table.place().clone(), table.place().clone());
     let database = table.table("database").and_then(|inner| {
-        if let Some((_, node)) = inner.keys().find(|(key, _)| *key == "max_connections") {
-            connections_place = node.place.clone();
+        for (key, node) in inner.keys() {
+            match key {
+                "max_connections" => connections_place = node.place.clone(),
+                "url" => url_place = node.place.clone(),
+                _ => {}
+            }
         }
         database(inner)
     });
@@ -57,8 +63,21 @@ pub(super) fn config(context: &Context<'_>, root: &Node) -> Checked<Config> {
             context.push(&connections_place, "database.max_connections", problem, Scope::Whole);
         }
     }
+    let embedded = matches!(&database, Ok(database) if matches!(database.place, DatabasePlace::Sqlite(_)));
+    if embedded && matches!(&coordinator, Ok(coordinator) if matches!(coordinator.kind, Coordinator::Etcd(_))) {
+        let problem = "found a SQLite file beside coordinator.kind = \"etcd\", whose replicas may be on several hosts; \
+                       expected coordinator.kind = \"database\", or a postgres:// URL";
+        context.push(&url_place, "database.url", problem.to_owned(), Scope::Whole);
+    }
+    let schedule_may_be_missing = embedded && schedule == Ok(None);
+    let schedule = schedule.and_then(|named| match named {
+        Some(named) => Ok(named),
+        None if embedded => Ok(context.beside(Path::new(SCHEDULE_FILE))),
+        None => Err(table.refuse("schedule", "missing; expected the path of the schedule file", Scope::Whole)),
+    });
     table.finish();
     Ok(Config {
+        schedule_may_be_missing,
         replica: replica?,
         coordinator: coordinator?,
         database: database?,
@@ -97,11 +116,14 @@ fn elections(table: &TableReader<'_>, names: Vec<Option<ElectionName>>) -> Check
 }
 
 fn coordinator(mut table: TableReader<'_>) -> Checked<CoordinatorConfig> {
-    let kind = table.required("kind", "\"etcd\"", |node| {
-        let later = "found \"database\"; elections in the database are not in this version; expected \"etcd\"";
-        choice(node, &[("etcd", true), ("database", false)])?.then_some(()).ok_or_else(|| later.to_owned())
-    });
-    let etcd = etcd(&mut table);
+    let in_etcd =
+        table.required("kind", "\"etcd\" or \"database\"", |node| choice(node, &[("etcd", true), ("database", false)]));
+    let kind = match in_etcd {
+        Ok(false) => no_etcd(&mut table).map(|()| Coordinator::Database),
+        Ok(true) => etcd(&mut table).map(Coordinator::Etcd),
+        // Its keys are held to what they are all the same.
+        Err(reported) => etcd(&mut table).and(Err(reported)),
+    };
     let lease_ttl = table.required("lease_ttl", "a duration", |node| {
         let ttl = duration(node, &LEASE_TTL)?;
         let whole = ttl.subsec_nanos() == 0;
@@ -116,14 +138,25 @@ fn coordinator(mut table: TableReader<'_>) -> Checked<CoordinatorConfig> {
     let drain = table.required("drain", "a duration", |node| duration(node, &DRAIN));
     let resign = table.required("resign_without_store", "a duration", |node| duration(node, &RESIGN_WITHOUT_STORE));
     table.finish();
-    kind?;
     Ok(CoordinatorConfig {
-        kind: Coordinator::Etcd(etcd?),
+        kind: kind?,
         lease_ttl: lease_ttl?,
         teardown_budget: teardown_budget?,
         drain: drain?,
         resign_without_store: resign?,
     })
+}
+
+/// Elections in the database: what would reach etcd is a mistake.
+fn no_etcd(table: &mut TableReader<'_>) -> Checked<()> {
+    let mut sound = Ok(());
+    for key in ["endpoints", "prefix", "tls", "auth"] {
+        if table.node(key).is_some() {
+            let problem = "found beside kind = \"database\", which asks no etcd; expected it only with kind = \"etcd\"";
+            sound = Err(table.refuse(key, problem, Scope::Whole));
+        }
+    }
+    sound
 }
 
 /// How often a lease is renewed: a fifth of it, at most once a second.

@@ -31,6 +31,15 @@ pub struct JobDefinition {
 }
 
 impl JobDefinition {
+    /// The election of a job that names none, and of a replica that has no jobs.
+    ///
+    /// # Panics
+    /// Never: the name is valid.
+    #[must_use]
+    pub fn default_election() -> ElectionName {
+        ElectionName::new("settlement").expect("1 to 32 of a-z")
+    }
+
     /// SHA-256 over the canonical JSON, as 64 hexadecimal digits.
     #[must_use]
     pub fn fingerprint(&self) -> String {
@@ -174,6 +183,18 @@ impl HandlerDefinition {
             Self::Command(_) => "command",
             #[cfg(feature = "chaos")]
             Self::Probe(_) => "probe",
+        }
+    }
+
+    /// Whether a call of it whose outcome is unknown may be made again with the same key. `false` for what makes no calls.
+    #[must_use]
+    pub const fn is_idempotent(&self) -> bool {
+        match self {
+            Self::Ledger(_) | Self::Sql(_) => false,
+            Self::Http(http) => http.receiver.idempotent,
+            Self::Command(command) => command.idempotent,
+            #[cfg(feature = "chaos")]
+            Self::Probe(probe) => probe.idempotent,
         }
     }
 }

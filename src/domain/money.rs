@@ -110,9 +110,11 @@ impl Currency {
         Ok(if negative { -minor } else { minor })
     }
 
-    /// Prints minor units (`1050`) in major units (`"10.50"`), with exactly the currency's digits.
+    /// Prints minor units (`1050`) in major units (`"10.50"`), with exactly the currency's digits. A sum of many amounts may be
+    /// wider than any of them.
     #[must_use]
-    pub fn format(&self, minor: i64) -> String {
+    pub fn format(&self, minor: impl Into<i128>) -> String {
+        let minor: i128 = minor.into();
         let exponent = usize::from(self.exponent);
         let sign = if minor < 0 { "-" } else { "" };
         let digits = format!("{:0>width$}", minor.unsigned_abs(), width = exponent + 1);
@@ -165,6 +167,7 @@ mod tests {
         assert_eq!(currency("JPY").format(10900), "10900");
         assert_eq!(currency("EUR").format(-1), "-0.01");
         assert_eq!(currency("EUR").format(i64::MIN), "-92233720368547758.08");
+        assert_eq!(currency("EUR").format(i128::from(i64::MAX) * 10), "922337203685477580.70");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaseId, Members, RegisterOutcome, RenewOutcome,
     ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome,
 };
-use crate::domain::ElectionName;
+use crate::domain::{ElectionName, Term};
 
 /// Why an operation has no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -143,6 +143,13 @@ pub trait Coordinator: Send + Sync {
         won: Revision,
         accepted: &str,
     ) -> Result<AcceptedOutcome, CoordinatorError>;
+
+    /// Lifts the term issued to at least `least`, so that the next one is above it; never lowers it. Answers the term that then
+    /// counts as issued. An operator's, who knows what receivers have seen.
+    ///
+    /// # Errors
+    /// [`CoordinatorError`]: the same call again is safe.
+    async fn lift_term(&self, election: &ElectionName, least: Term) -> Result<Term, CoordinatorError>;
 
     /// Asks each member whether it answers. Never fails: a member that does not answer is not reachable.
     async fn members(&self) -> Members;

@@ -1,12 +1,13 @@
 //! Leadership: who leads each election, and until when a replica may believe that it does.
 //!
 //! The decisions are a pure machine ([`machine`], with the lease's [`lease::Window`]); the rest are thin shells: a port to
-//! the [`coordinator`], adapters for it ([`etcd`], [`memory`]), and the session's thread ([`driver`]). What leads is asked
+//! the [`coordinator`], adapters for it ([`etcd`], [`database`], [`memory`]), and the session's thread ([`driver`]). What leads is asked
 //! through a [`Gate`], never through a stored flag.
 //!
 //! Invariants: see [`machine`]. The lease is for liveness; no argument for correctness rests on anything in here.
 
 pub mod coordinator;
+pub mod database;
 pub mod driver;
 pub mod etcd;
 pub mod gate;

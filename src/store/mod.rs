@@ -13,16 +13,21 @@
 //! Deliberately absent: SQL, rows, connections, and anything that lets a caller keep a transaction open.
 
 mod batches;
+mod bounds;
+mod checks;
 mod error;
 mod figures;
 mod payouts;
 mod port;
+mod readable;
 mod records;
 mod requests;
 mod tenure_port;
 mod views;
 
+pub mod memory;
 pub mod postgres;
+pub mod sqlite;
 
 pub use batches::*;
 pub use error::{BatchError, StoreError};

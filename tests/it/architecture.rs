@@ -28,6 +28,19 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["domain", "leadership::record", "leadership::reason", "leadership::lease", "leadership", "chaos"],
     ),
     (
+        "leadership::database",
+        &[
+            "domain",
+            "leadership::record",
+            "leadership::reason",
+            "leadership::lease",
+            "leadership",
+            "clock",
+            "hostproc",
+            "chaos",
+        ],
+    ),
+    (
         "leadership",
         &[
             "domain",
@@ -41,11 +54,13 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("store::postgres", &["domain", "store", "clock", "chaos"]),
+    ("store::sqlite", &["domain", "store", "clock", "hostproc", "chaos"]),
+    ("store::memory", &["domain", "store"]),
     ("store", &["domain"]),
     ("settlement::http", &["domain", "store", "settlement", "clock", "chaos"]),
     ("settlement::command", &["domain", "store", "settlement", "clock", "chaos"]),
     ("settlement", &["domain", "store", "settlement::http", "settlement::command", "clock", "chaos"]),
-    // Never an adapter: neither leadership::etcd nor store::postgres.
+    // Never an adapter: neither leadership::etcd nor a store.
     (
         "tenure",
         &[
@@ -71,6 +86,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("web", &["domain", "store", "leadership::record", "leadership::reason", "leadership", "telemetry", "clock"]),
     ("lifecycle", &["domain", "clock"]),
     ("clock", &["domain"]),
+    ("hostproc", &["domain"]),
     ("chaos", &[]),
     (
         "cli",
@@ -125,7 +141,7 @@ const IMPURE: &[&str] = &[
 
 /// Crates that have one home, so that they can be replaced there.
 const HOMES: &[(&str, &[&str])] = &[
-    ("sqlx", &["store::postgres"]),
+    ("sqlx", &["store::postgres", "store::sqlite", "leadership::database"]),
     ("etcd_client", &["leadership::etcd"]),
     ("axum", &["web"]),
     ("hyper", &["settlement::http"]),
@@ -234,7 +250,7 @@ fn stray_sql(source: &Source) -> Vec<String> {
 
 /// Files of SQL outside the store, the migrations, and the benchmark's ceiling, which is SQL by its nature.
 fn stray_sql_file(path: &str) -> bool {
-    let homes = ["src/store/", "migrations/", "benches/"];
+    let homes = ["src/store/", "src/leadership/database/", "migrations/", "benches/"];
     has_extension(path, "sql") && !homes.iter().any(|home| path.starts_with(home))
 }
 

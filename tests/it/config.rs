@@ -6,7 +6,10 @@ mod bad_schedules;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bursar::config::{Config, Coordinator, Elections, LogFormat, ScheduleFile, Secret, TlsMode};
+use bursar::config::{
+    Config, ConfigErrors, Coordinator, DatabasePlace, Elections, EtcdConfig, LogFormat, PostgresConfig, ScheduleFile,
+    Secret, TlsMode,
+};
 use bursar::domain::job::{CutoffRule, FoldRule, GapRule, HandlerDefinition, Misfire};
 use bursar::domain::money::Currency;
 
@@ -48,9 +51,9 @@ fn the_example_of_production_loads() {
     assert_eq!(config.schedule, example("schedule.toml"));
     assert_eq!(config.replica.elections, Elections::All);
     assert_eq!(config.coordinator.lease_ttl, Duration::from_secs(10));
-    let Coordinator::Etcd(etcd) = &config.coordinator.kind;
+    let etcd = etcd(&config);
     assert_eq!((etcd.endpoints.len(), etcd.prefix.as_str()), (3, "/bursar/production"));
-    assert_eq!((config.database.max_connections, config.database.tls_mode), (16, TlsMode::Prefer));
+    assert_eq!((config.database.max_connections, postgres(&config).tls_mode), (16, TlsMode::Prefer));
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:9464");
     assert_eq!(config.log.format, LogFormat::Json);
     let schedule = ScheduleFile::load(&config.schedule).expect("the example");
@@ -106,13 +109,11 @@ fn variables_go_before_the_file_and_the_file_before_the_defaults() {
     ];
     let config = read(&text, &env).expect("good");
     assert_eq!((config.database.max_connections, config.http.listen.port()), (21, 0));
-    let Coordinator::Etcd(etcd) = &config.coordinator.kind;
+    let etcd = etcd(&config);
     assert_eq!(etcd.endpoints, ["http://a:1", "http://b:2"]);
     assert_eq!(etcd.auth.as_ref().map(|auth| auth.password.expose()), Some("hunter2"));
     assert_eq!(config.schedule, Path::new("other.toml"));
     assert!(matches!(&config.replica.elections, Elections::Named(names) if names.len() == 2));
-    let none = Config::load(None, std::iter::empty()).expect_err("nothing is said").to_string();
-    assert!(none.contains("configuration: schedule: missing"), "{none}");
     let all = [
         ("BURSAR__SCHEDULE", "s.toml"),
         ("BURSAR__COORDINATOR__KIND", "etcd"),
@@ -120,14 +121,116 @@ fn variables_go_before_the_file_and_the_file_before_the_defaults() {
         ("BURSAR__COORDINATOR__PREFIX", "/x"),
         ("BURSAR__DATABASE__URL", "postgres:///p?host=/tmp&port=5433"),
     ];
-    Config::load(None, all.map(|(n, v)| (n.to_owned(), v.to_owned())).into_iter()).expect("all by variables");
+    let by_variables = variables(&all).expect("all by variables");
+    assert_eq!(
+        (by_variables.log.format, by_variables.coordinator.lease_ttl),
+        (LogFormat::Json, Duration::from_secs(10))
+    );
+    let some = variables(&all[1..]).expect_err("no schedule").to_string();
+    assert!(some.contains("configuration: schedule: missing"), "{some}");
+}
+
+/// Reads variables alone: no file.
+fn variables(all: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
+    Config::load(None, all.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())))
+}
+
+fn etcd(config: &Config) -> &EtcdConfig {
+    match &config.coordinator.kind {
+        Coordinator::Etcd(etcd) => etcd,
+        Coordinator::Database => panic!("etcd was configured"),
+    }
+}
+
+fn postgres(config: &Config) -> &PostgresConfig {
+    match &config.database.place {
+        DatabasePlace::Postgres(postgres) => postgres,
+        DatabasePlace::Sqlite(path) => panic!("PostgreSQL was configured, found {}", path.display()),
+    }
+}
+
+fn file_of(config: &Config) -> &Path {
+    match &config.database.place {
+        DatabasePlace::Sqlite(path) => path,
+        DatabasePlace::Postgres(_) => panic!("SQLite was configured"),
+    }
+}
+
+#[test]
+fn without_any_configuration_the_embedded_example_holds() {
+    let none = variables(&[]).expect("nothing is said");
+    assert!(matches!(none.coordinator.kind, Coordinator::Database));
+    assert_eq!(file_of(&none), Path::new("bursar.db"));
+    assert_eq!((none.schedule.as_path(), none.schedule_may_be_missing), (Path::new("schedule.toml"), true));
+    let text = std::fs::read_to_string(example("embedded.toml")).expect("the example");
+    let files = |_: &Path| Err("none".to_owned());
+    let read = Config::from_text(Some(Path::new("embedded.toml")), &text, std::iter::empty(), &files).expect("good");
+    let shown = |config: &Config| {
+        let Config { replica, coordinator, database, http, log, schedule, schedule_may_be_missing, .. } = config;
+        format!("{replica:?} {coordinator:?} {database:?} {http:?} {log:?} {schedule:?} {schedule_may_be_missing}")
+    };
+    assert_eq!(shown(&none), shown(&read));
+    let moved = variables(&[("BURSAR__DATABASE__URL", "sqlite:///var/b.db"), ("BURSAR__HTTP__LISTEN", "127.0.0.1:0")]);
+    assert_eq!(file_of(&moved.expect("a variable goes before it")), Path::new("/var/b.db"));
+}
+
+#[test]
+fn a_sqlite_file_is_beside_the_configuration_file_and_goes_with_elections_in_the_database_only() {
+    let embedded = "[coordinator]\nkind = \"database\"\n[database]\nurl = \"sqlite://data/b.db\"\n";
+    let files = |_: &Path| Err("none".to_owned());
+    let read = |text: &str, env: &[(&str, &str)]| {
+        let env = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+        Config::from_text(Some(Path::new("/etc/bursar/c.toml")), text, env, &files).map_err(|errors| errors.to_string())
+    };
+    let config = read(embedded, &[]).expect("good");
+    assert_eq!(file_of(&config), Path::new("/etc/bursar/data/b.db"));
+    assert_eq!(config.schedule, Path::new("/etc/bursar/schedule.toml"));
+    assert!(config.schedule_may_be_missing);
+    let config = read(embedded, &[("BURSAR__DATABASE__URL", "sqlite://b.db")]).expect("good");
+    assert_eq!(file_of(&config), Path::new("b.db"), "a variable's is of the working directory");
+    let named = read(&format!("schedule = \"s.toml\"\n{embedded}"), &[]).expect("good");
+    assert!(!named.schedule_may_be_missing, "what is named has to be there");
+
+    let with_etcd = GOOD.replace("postgres://bursar@db/payments", "sqlite://b.db");
+    let found = read(&with_etcd, &[]).expect_err("refused");
+    assert!(
+        found.contains("c.toml:7:7: database.url: found a SQLite file beside coordinator.kind = \"etcd\""),
+        "{found}"
+    );
+    for (key, value) in [("password", "\"x\""), ("tls_ca", "\"pem\""), ("url_file", "\"secret\"")] {
+        let found = read(&format!("{embedded}{key} = {value}\n"), &[]).expect_err("refused");
+        assert!(found.contains(&format!("database.{key}: found beside a sqlite:// URL")), "{found}");
+    }
+    for url in ["sqlite://", "sqlite:b.db", "sqlite://b.db?mode=ro"] {
+        let found = read(&embedded.replace("sqlite://data/b.db", url), &[]).expect_err("refused");
+        assert!(found.contains("sqlite://PATH"), "{url}: {found}");
+    }
+    let postgres_too = embedded.replace("sqlite://data/b.db", "postgres://bursar@db/p");
+    let config = read(&format!("schedule = \"s.toml\"\n{postgres_too}"), &[]).expect("good");
+    assert!(matches!(config.coordinator.kind, Coordinator::Database));
+    postgres(&config);
+}
+
+#[test]
+fn a_schedule_that_nobody_named_may_be_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("c.toml");
+    std::fs::write(&file, "[coordinator]\nkind = \"database\"\n[database]\nurl = \"sqlite://b.db\"\n")
+        .expect("written");
+    let config = load(&file, &[]).expect("good");
+    assert_eq!(config.load_schedule().expect("none yet").jobs.len(), 0);
+    std::fs::copy(example("schedule.toml"), folder.path().join("schedule.toml")).expect("copied");
+    assert_eq!(config.load_schedule().expect("the example").jobs.len(), 2);
+    let named = load(&file, &[("BURSAR__SCHEDULE", "/nowhere/schedule.toml")]).expect("good");
+    let missing = named.load_schedule().expect_err("named, so it has to be there").to_string();
+    assert!(missing.contains("cannot be read"), "{missing}");
 }
 
 #[test]
 fn secrets_are_read_trimmed_and_never_shown() {
     let text = GOOD.replace("[database]", "[database]\npassword_file = \"secret\"");
     let config = read(&text, &[]).expect("good");
-    assert_eq!(config.database.password.as_ref().map(Secret::expose), Some("hunter2"));
+    assert_eq!(postgres(&config).password.as_ref().map(Secret::expose), Some("hunter2"));
     let text = GOOD.replace("bursar@db", "bursar:hunter2@db");
     let shown = format!("{config:?}{:?}", read(&text, &[]).expect("good"));
     assert!(!shown.contains("hunter2") && shown.contains("***"), "{shown}");

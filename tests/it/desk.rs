@@ -1,7 +1,8 @@
 //! A store with a leader, worked by hand through the port: what the ledger, import and audit tests stand on.
 //!
-//! Job and run rows are put in by hand, so that a test decides on cutoffs and ticks; everything else goes through the port.
+//! It is PostgreSQL's unless a test says otherwise; the desk does nothing past the port, so that it is the same on any.
 
+mod ground;
 mod samples;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,26 +17,26 @@ use bursar::domain::job::{
     Misfire, Overlap, PayoutDefinition, Release, RetryDefinition, Timing,
 };
 use bursar::domain::money::Currency;
-use bursar::domain::run::{RunKind, RunState};
 use bursar::domain::{Claim, ElectionName, JobName, TenureId, Term};
-use bursar::store::postgres::{PgSettings, PgStore};
 use bursar::store::{
-    Actor, AdvanceOutcome, BatchCounts, Charge, Effect, Entered, FinishOutcome, ImportOutcome, ImportRecord, Leader,
-    OpenRun, PlanOutcome, PlanSource, SettleOutcome, Store, StoreError, TenureLimits, TenureStore, UnitFilter,
-    UnitPick, UnitView,
+    Actor, AdvanceOutcome, BatchCounts, Charge, Effect, Entered, FinishOutcome, ImportOutcome, ImportRecord, JobChange,
+    JobChangeOutcome, JobRow, Leader, OpenRun, PlanOutcome, PlanSource, SettleOutcome, Store, StoreError, TenureLimits,
+    TenureStore, TickFate, TickRecord, TicksOutcome, TicksRecord, UnitFilter, UnitPick, UnitView,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
+pub(crate) use self::ground::on_every_store;
+pub use self::ground::{Ground, SqliteFile};
 pub use self::samples::{bulk, capture, entry, file};
-use super::support::{Database, Postgres, always};
+use super::support::{Database, always, eventually};
 
 /// Units of a batch, unless a test takes another.
 const BATCH: u32 = 1000;
 
 /// The store and the tenure that works on it.
-pub struct Desk {
-    pub database: Database,
-    pub store: Arc<PgStore>,
+pub struct Desk<D = Database> {
+    pub database: D,
+    pub store: Arc<dyn Store>,
     pub tenure: Arc<dyn TenureStore>,
     pub claim: Claim,
     ticks: AtomicI64,
@@ -57,34 +58,31 @@ pub fn actor() -> Actor {
     Actor { user: "tester".to_owned(), host: "bench".to_owned() }
 }
 
-pub fn store_on(database: &Database) -> Arc<PgStore> {
-    let settings = PgSettings { url: database.url(), replica: "desk".to_owned(), ..PgSettings::default() };
-    Arc::new(PgStore::new(&settings).expect("the address is ours"))
+impl Desk {
+    /// As [`Desk::new`], on PostgreSQL.
+    pub async fn open() -> Self {
+        Self::new().await
+    }
 }
 
-impl Desk {
-    /// A migrated database of its own, an advanced fence, an open tenure.
-    pub async fn open() -> Self {
-        Self::on(Self::database().await).await
+impl<D: Ground> Desk<D> {
+    /// A migrated store of its own, an advanced fence, an open tenure.
+    pub async fn new() -> Self {
+        Self::on(Self::migrated().await).await
     }
 
-    /// A migrated database of its own, that nobody ever led.
-    pub async fn database() -> Database {
-        let database = Postgres::shared()
-            .database_from("desk", async |empty| {
-                let store = store_on(empty);
-                store.migrate().await.expect("an empty database is migrated");
-                store.close().await;
-            })
-            .await;
+    /// A migrated store of its own, that nobody ever led.
+    pub async fn migrated() -> D {
+        let database = D::like("desk", async |_| {}).await;
         // A template's identity is copied with it; a deployment has its own.
-        database.execute("update bursar.deployment set deployment_id = gen_random_uuid()").await;
+        let id = random_id();
+        database.broken_by(&format!("update bursar.deployment set deployment_id = '{id}'")).await;
         database
     }
 
-    /// The next leader of a database that is migrated.
-    pub async fn on(database: Database) -> Self {
-        let store = store_on(&database);
+    /// The next leader of a store that is migrated.
+    pub async fn on(database: D) -> Self {
+        let store = database.store();
         let election = ElectionName::new("settlement").expect("a name");
         let fence = store.fence(&election).await.expect("the store answers");
         let (claim, tenure) = lead(&store, fence.map_or(1, |fence| fence.holder.term.get() + 1)).await;
@@ -98,8 +96,8 @@ impl Desk {
     }
 
     /// A second store on the same database, as another process has it.
-    pub fn another_store(&self) -> Arc<PgStore> {
-        store_on(&self.database)
+    pub fn another_store(&self) -> Arc<dyn Store> {
+        self.database.store()
     }
 
     /// A job, in the schedule.
@@ -110,57 +108,48 @@ impl Desk {
 
     /// A job of any handler.
     pub async fn job_of(&self, definition: JobDefinition) -> Job {
-        let json = serde_json::to_string(&definition).expect("a definition is JSON").replace('\'', "''");
-        let id = self
-            .database
-            .value(&format!(
-                "with j as (insert into bursar.job (name, election, definition, fingerprint, evaluated_until, term)
-                 values ('{}', 'settlement', '{json}', '{}', clock_timestamp(), {}) returning id) select id from j",
-                definition.name,
-                definition.fingerprint(),
-                self.claim.term
-            ))
-            .await;
-        Job { id, definition }
+        let change = JobChange {
+            name: definition.name.clone(),
+            definition: Some(definition),
+            expected: None,
+            settled: Vec::new(),
+            evaluated_until: DateTime::UNIX_EPOCH,
+        };
+        match mine(self.tenure.change_job(change).await) {
+            JobChangeOutcome::Changed(Some(row)) => Job { id: row.id, row: *row },
+            other => panic!("the job is new: {other:?}"),
+        }
     }
 
     /// A run of the job's next tick, being planned, with this cutoff.
     pub async fn run(&self, job: &Job, cutoff_at: DateTime<Utc>) -> OpenRun {
-        let tick = base() + TimeDelta::minutes(self.ticks.fetch_add(1, Ordering::Relaxed));
-        let json = serde_json::to_string(&job.definition).expect("a definition is JSON").replace('\'', "''");
-        let (id, opened_at): (i64, DateTime<Utc>) = self
-            .database
-            .rows(&format!(
-                "with r as (insert into bursar.run (job_id, job, election, kind, tick, due_at, cutoff_at, value_date,
-                   definition, fingerprint, state, opened_term)
-                 values ({}, '{}', 'settlement', 'tick', '{tick}', '{tick}', '{cutoff_at}', '2026-11-30', '{json}', '{}',
-                   'planning', {}) returning id, opened_at) select id, opened_at from r",
-                job.id,
-                job.definition.name,
-                job.definition.fingerprint(),
-                self.claim.term
-            ))
-            .await
-            .remove(0);
-        OpenRun {
-            id,
-            job_id: job.id,
-            definition: job.definition.clone(),
-            kind: RunKind::Tick,
-            request_id: None,
-            tick,
-            due_at: tick,
+        let at = base() + TimeDelta::minutes(self.ticks.fetch_add(1, Ordering::Relaxed));
+        let tick = TickRecord {
+            tick: at,
+            due_at: at,
             cutoff_at,
             value_date: "2026-11-30".parse().expect("a day"),
-            state: RunState::Planning,
-            caught_up: false,
-            opened_at,
+            fate: TickFate::Open { caught_up: false },
+        };
+        let record = TicksRecord { evaluated_until: job.row.evaluated_until, ticks: vec![tick], job: job.row.clone() };
+        match mine(self.tenure.record_ticks(record).await) {
+            TicksOutcome::Recorded { opened, duplicates: 0 } => assert_eq!(opened.len(), 1),
+            other => panic!("the tick is new: {other:?}"),
         }
+        let runs = mine(self.tenure.open_runs().await);
+        runs.into_iter().find(|run| run.job_id == job.id && run.tick == at).expect("the run is open")
     }
 
     /// A run with the store's now as its cutoff, planned.
     pub async fn planned(&self, job: &Job) -> OpenRun {
-        let run = self.run(job, self.now().await).await;
+        let before = self.now().await;
+        // A store's clock may count in milliseconds: what was written just now is before the cutoff.
+        let cutoff = eventually(Duration::from_secs(10), "the store's clock goes on", async || {
+            let now = self.now().await;
+            (now > before).then_some(now)
+        })
+        .await;
+        let run = self.run(job, cutoff).await;
         self.plan(&run).await;
         run
     }
@@ -284,7 +273,7 @@ impl Desk {
 /// A job as its row has it.
 pub struct Job {
     pub id: i64,
-    pub definition: JobDefinition,
+    row: JobRow,
 }
 
 /// Ticks of the tests: an hour and more ago.
@@ -292,7 +281,7 @@ fn base() -> DateTime<Utc> {
     "2026-01-10T06:00:00Z".parse().expect("a time")
 }
 
-async fn lead(store: &Arc<PgStore>, term: i64) -> (Claim, Arc<dyn TenureStore>) {
+async fn lead(store: &Arc<dyn Store>, term: i64) -> (Claim, Arc<dyn TenureStore>) {
     let claim = Claim {
         election: ElectionName::new("settlement").expect("a name"),
         term: Term::new(term).expect("not negative"),

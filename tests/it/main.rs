@@ -4,12 +4,13 @@
 //! one PostgreSQL server through distinct prefixes and databases, and starting private ones only where a test breaks them.
 //! Tests whose verdict is a time bound live in `timed` modules and are run alone, one at a time, by `scripts/test`.
 
+mod answers;
 mod architecture;
 mod audit;
-mod calls;
 mod cli;
 mod config;
 mod contract;
+mod demo;
 mod desk;
 mod election;
 mod fence;
@@ -21,6 +22,7 @@ mod leadership;
 mod ledger;
 mod operation;
 mod outside;
+mod pairs;
 mod pauses;
 mod paying;
 mod payouts;
@@ -29,6 +31,7 @@ mod rows;
 mod samples;
 mod settling;
 mod smoke;
+mod sqlite;
 mod support;
 mod tenure;
 mod tenures;

@@ -11,7 +11,7 @@ use bursar::domain::entry::NewEntry;
 use bursar::domain::instruction::InstructionState;
 use bursar::store::{
     Errand, OpenRun, Payout, PayoutFate, PayoutFilter, PayoutRecord, PayoutRecords, PayoutTake, PayoutTerms,
-    PayoutView, PayoutsRecorded, PayoutsTaken, Store,
+    PayoutView, PayoutsRecorded, PayoutsTaken,
 };
 
 use super::desk::{Desk, Job, capture, currency, everything, mine};

@@ -29,7 +29,7 @@ use super::record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaderRecord, LeaseId, Members, RegisterOutcome,
     RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy,
 };
-use crate::domain::ElectionName;
+use crate::domain::{ElectionName, Term};
 
 /// gRPC: what etcd answers where a lease is not known.
 const NOT_FOUND: i32 = 5;
@@ -272,6 +272,20 @@ impl Coordinator for EtcdCoordinator {
         } else {
             AcceptedOutcome::NotLeader { found: keys::leader(&response, 0) }
         })
+    }
+
+    async fn lift_term(&self, election: &ElectionName, least: Term) -> Result<Term, CoordinatorError> {
+        let seen = self.read_election(election).await?;
+        if seen.term >= least {
+            return Ok(seen.term);
+        }
+        let txn = Txn::new()
+            .when([self.term_is_from(election, seen.term_revision)])
+            .and_then([TxnOp::put(self.keys.term(election), least.to_string(), None)])
+            .or_else(self.read_both(election));
+        let response = self.txn(txn).await?;
+        // Where a term was issued meanwhile, that one counts: whoever asked sees whether it is enough, and asks again.
+        if response.succeeded() { Ok(least) } else { Ok(keys::election(&response)?.term) }
     }
 
     async fn members(&self) -> Members {

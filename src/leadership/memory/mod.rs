@@ -19,7 +19,7 @@ use super::record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaseId, Members, RegisterOutcome, RenewOutcome,
     ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome,
 };
-use crate::domain::{ElectionName, Moment};
+use crate::domain::{ElectionName, Moment, Term};
 
 /// How often a quiet watch looks whether a lease has lapsed: nobody tells it.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -158,6 +158,10 @@ impl Coordinator for MemoryCoordinator {
         accepted: &str,
     ) -> Result<AcceptedOutcome, CoordinatorError> {
         self.operate(|model, now| model.put_accepted(now, election, won, accepted))
+    }
+
+    async fn lift_term(&self, election: &ElectionName, least: Term) -> Result<Term, CoordinatorError> {
+        self.operate(|model, now| model.lift_term(now, election, least))
     }
 
     async fn members(&self) -> Members {

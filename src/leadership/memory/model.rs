@@ -210,6 +210,18 @@ impl MemoryModel {
         AcceptedOutcome::Noted
     }
 
+    /// See [`Coordinator::lift_term`](super::super::Coordinator::lift_term).
+    pub fn lift_term(&mut self, now: Moment, election: &ElectionName, least: Term) -> Term {
+        self.lapse(now);
+        let issued = self.state(election).term;
+        if issued >= least {
+            return issued;
+        }
+        let revision = self.change();
+        self.elections.entry(election.clone()).or_default().term = Some((least, revision));
+        least
+    }
+
     /// The revision of the leader key's last change, if it is at least `from`: what a watch from there shows.
     pub fn changed_since(&mut self, now: Moment, election: &ElectionName, from: Revision) -> Option<Revision> {
         self.lapse(now);

@@ -12,11 +12,11 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 use uuid::Uuid;
 
-use super::audit_checks::{ADDS_UP, CHECKS, Check};
+use super::audit_checks::statement;
 use super::columns::{count, currency, job_name, run_kind, small_count};
 use super::error::at;
 use super::runs::sum_per_currency;
-use crate::domain::payout::{KeyParts, PayoutBody, idempotency_key};
+use crate::store::checks::{Check, Instructed, Paid};
 use crate::store::{AuditCheck, AuditReport, EXAMPLES_SHOWN, StoreError};
 
 const OPERATION: &str = "audit";
@@ -41,85 +41,65 @@ pub(super) async fn audit(connection: &mut PgConnection) -> Result<AuditReport, 
 async fn check_all(connection: &mut PgConnection, head: &PgRow) -> Result<AuditReport, sqlx::Error> {
     let at_time: DateTime<Utc> = head.try_get("at")?;
     let deployment: Uuid = head.try_get("deployment_id")?;
-    let mut checks = Vec::with_capacity(CHECKS.len() + 2);
-    for check in &CHECKS {
-        checks.push(run_check(connection, check).await?);
+    let mut checks = Vec::with_capacity(Check::ALL.len());
+    for check in Check::ALL {
+        checks.push(if check == Check::KeysAreDerived {
+            derive_keys(connection, check, deployment).await?
+        } else {
+            run_check(connection, check).await?
+        });
     }
-    checks.push(keys_are_derived(connection, deployment).await?);
-    checks.push(run_check(connection, &ADDS_UP).await?);
     let open = sqlx::query(include_str!("sql/audit_open.sql")).fetch_all(connection).await?;
     Ok(AuditReport { at: at_time, checks, open: open.iter().map(sum_per_currency).collect::<Result<_, _>>()? })
 }
 
-async fn run_check(connection: &mut PgConnection, check: &Check) -> Result<AuditCheck, sqlx::Error> {
+async fn run_check(connection: &mut PgConnection, check: Check) -> Result<AuditCheck, sqlx::Error> {
     // Planned for these tables as they are: a plan of an empty store would be a bad one.
-    let row = sqlx::query(check.statement).bind(EXAMPLES_SHOWN).persistent(false).fetch_one(connection).await?;
-    let violations = count(&row, "violations")?;
-    tracing::debug!(check = check.name, violations, "audit");
-    Ok(AuditCheck {
-        guarantee: check.guarantee.to_owned(),
-        name: check.name.to_owned(),
-        meaning: check.meaning.to_owned(),
-        violations,
-        examples: row.try_get::<Option<Vec<String>>, _>("examples")?.unwrap_or_default(),
-        not_proven: row.try_get("not_proven")?,
-    })
+    let row = sqlx::query(statement(check)).bind(EXAMPLES_SHOWN).persistent(false).fetch_one(connection).await?;
+    let examples = row.try_get::<Option<Vec<String>>, _>("examples")?.unwrap_or_default();
+    Ok(check.found(count(&row, "violations")?, examples, row.try_get("not_proven")?))
 }
 
 /// Derives every key, and every payout's bytes, anew. Row by row: there may be more instructions than fit in memory.
-async fn keys_are_derived(connection: &mut PgConnection, deployment: Uuid) -> Result<AuditCheck, sqlx::Error> {
+async fn derive_keys(connection: &mut PgConnection, check: Check, deployment: Uuid) -> Result<AuditCheck, sqlx::Error> {
     let mut violations = 0_u64;
     let mut examples = Vec::new();
     let most = usize::try_from(EXAMPLES_SHOWN).unwrap_or(0);
-    let mut rows = sqlx::query(include_str!("sql/audit_instructions.sql")).persistent(false).fetch(connection);
+    let mut rows = sqlx::query(statement(check)).persistent(false).fetch(connection);
     while let Some(row) = rows.try_next().await? {
-        if let Some(what) = differs(&row, deployment)? {
+        if let Some(what) = instructed(&row, deployment)?.differs() {
             violations += 1;
             if examples.len() < most {
                 examples.push(what);
             }
         }
     }
-    Ok(AuditCheck {
-        guarantee: "S4".to_owned(),
-        name: "keys_are_derived".to_owned(),
-        meaning: "Every idempotency key is the one of its unit, and every payout's bytes say what was settled: both derived anew."
-            .to_owned(),
-        violations,
-        examples,
-        not_proven: None,
-    })
+    Ok(check.found(violations, examples, None))
 }
 
-/// What of an instruction is not as its unit, run and amount say.
-fn differs(row: &PgRow, deployment: Uuid) -> Result<Option<String>, sqlx::Error> {
-    let job = job_name(row, "job")?;
-    let id: i64 = row.try_get("id")?;
-    let found: &str = row.try_get("idempotency_key")?;
-    let parts = KeyParts {
-        deployment_id: deployment,
-        job: &job,
-        kind: run_kind(row, "run_kind")?,
+fn instructed(row: &PgRow, deployment: Uuid) -> Result<Instructed<'_>, sqlx::Error> {
+    let payout = if row.try_get::<&str, _>("kind")? == "payout" {
+        Some(Paid {
+            merchant: row.try_get("merchant")?,
+            currency: currency(row, "currency")?,
+            amount: row.try_get("amount")?,
+            value_date: row.try_get("value_date")?,
+            body: row.try_get("body")?,
+        })
+    } else {
+        None
+    };
+    Ok(Instructed {
+        id: row.try_get("id")?,
+        key: row.try_get("idempotency_key")?,
+        deployment,
+        job: job_name(row, "job")?,
+        run: row.try_get("run_id")?,
+        run_kind: run_kind(row, "run_kind")?,
         tick: row.try_get("tick")?,
         request_id: row.try_get("request_id")?,
         unit_key: row.try_get("unit_key")?,
         generation: small_count(row, "generation")?,
-    };
-    let key = idempotency_key(&parts);
-    if key != found {
-        return Ok(Some(format!("instruction {id} of unit {} has key {found}, its parts give {key}", parts.unit_key)));
-    }
-    let kind: &str = row.try_get("kind")?;
-    if kind != "payout" {
-        return Ok(None);
-    }
-    let (merchant, amount): (&str, i64) = (row.try_get("merchant")?, row.try_get("amount")?);
-    let written: &[u8] = row.try_get("body")?;
-    let Some(value_date) = row.try_get("value_date")? else {
-        return Ok(Some(format!("instruction {id} ({key}) is a payout without a value date")));
-    };
-    let body =
-        PayoutBody::new(&key, merchant, currency(row, "currency")?, amount, row.try_get("run_id")?, &parts, value_date);
-    Ok((body.to_bytes() != written)
-        .then(|| format!("instruction {id} ({key}) has other bytes than it was settled with")))
+        payout,
+    })
 }

@@ -16,7 +16,6 @@ use super::charge::{bounded, millis};
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
-use crate::domain::job::HandlerDefinition;
 use crate::domain::payout::{KeyParts, idempotency_key};
 use crate::store::{Call, CallFate, CallRecord, OpenRun, StoreError};
 
@@ -40,17 +39,6 @@ impl Due {
             attempts: row.try_get("attempts")?,
             generation: row.try_get("generation")?,
         })
-    }
-}
-
-/// Whether an unknown outcome of this job's calls may be tried again.
-fn is_idempotent(handler: &HandlerDefinition) -> bool {
-    match handler {
-        HandlerDefinition::Ledger(_) | HandlerDefinition::Sql(_) => false,
-        HandlerDefinition::Http(http) => http.receiver.idempotent,
-        HandlerDefinition::Command(command) => command.idempotent,
-        #[cfg(feature = "chaos")]
-        HandlerDefinition::Probe(probe) => probe.idempotent,
     }
 }
 
@@ -115,7 +103,7 @@ async fn send(
         .bind(claim.term.get())
         .bind(run.job_id)
         .bind(run.value_date)
-        .bind(is_idempotent(&run.definition.handler))
+        .bind(run.definition.handler.is_idempotent())
         .bind(due.iter().map(|unit| unit.unit).collect::<Vec<_>>())
         .bind(due.iter().map(|unit| unit.generation).collect::<Vec<_>>())
         .bind(keys)

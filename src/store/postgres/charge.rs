@@ -7,23 +7,12 @@ use sqlx::postgres::PgConnection;
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
-use crate::store::{Charge, StoreError};
+pub(super) use crate::store::bounds::bounded;
+use crate::store::{Charge, StoreError, bounds};
 
-/// The most characters of an error that are kept with a unit or an instruction.
-pub(super) const ERROR_CHARACTERS: usize = 1000;
-
-/// An error as it is kept.
-pub(super) fn bounded(error: &str) -> String {
-    // A NUL cannot be stored as text.
-    error.chars().filter(|character| *character != '\0').take(ERROR_CHARACTERS).collect()
-}
-
-/// The longest wait before another attempt: a year.
-const WAIT_MILLIS: i64 = 366 * 24 * 3600 * 1000;
-
-/// A wait in milliseconds, as bound to a statement; at most a year, so that the store's time stays in its range.
+/// A wait in milliseconds, as bound to a statement.
 pub(super) fn millis(wait: Duration) -> i64 {
-    i64::try_from(wait.as_millis()).unwrap_or(WAIT_MILLIS).min(WAIT_MILLIS)
+    i64::try_from(bounds::wait(wait).as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Charges attempts in an open transaction that has entered the fence. Answers how many were charged.

@@ -94,29 +94,3 @@ pub(super) fn wide(row: &PgRow, column: &str) -> Result<i128, sqlx::Error> {
     let text: &str = row.try_get(column)?;
     text.parse().map_err(|error| unreadable(column, text, "a whole number", error))
 }
-
-/// A sum of minor units in major units, with exactly the currency's digits.
-pub(super) fn major(currency: Currency, minor: i128) -> String {
-    let exponent = usize::from(currency.exponent());
-    let sign = if minor < 0 { "-" } else { "" };
-    let digits = format!("{:0>width$}", minor.unsigned_abs(), width = exponent + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - exponent);
-    if exponent == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wide_sum_is_printed_as_an_amount_is() {
-        for code in ["EUR", "JPY", "KWD", "CLF"] {
-            let currency = Currency::new(code).expect(code);
-            for minor in [0, 1, -1, 10, -99, 100, 123_456, i64::MAX, i64::MIN] {
-                assert_eq!(major(currency, i128::from(minor)), currency.format(minor));
-            }
-        }
-        let eur = Currency::new("EUR").expect("known");
-        assert_eq!(major(eur, i128::from(i64::MAX) * 10), "922337203685477580.70");
-    }
-}

@@ -14,7 +14,7 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::acts::{self, Act};
-use super::columns::{count, currency, entry_kind, major, unreadable, wide};
+use super::columns::{count, currency, entry_kind, unreadable, wide};
 use super::error::at;
 use super::runs::LIST_ROWS;
 use super::tx::Done;
@@ -85,7 +85,7 @@ pub(super) async fn import(
         return Ok(Done::RollBack(ImportOutcome::NothingNew { same_file, known: progress.known }));
     }
     let sums: BTreeMap<String, String> =
-        progress.sums.iter().map(|(currency, sum)| (currency.code().to_owned(), major(*currency, *sum))).collect();
+        progress.sums.iter().map(|(currency, sum)| (currency.code().to_owned(), currency.format(*sum))).collect();
     sqlx::query(include_str!("sql/import_end.sql"))
         .bind(id)
         .bind(i64::try_from(progress.added).unwrap_or(i64::MAX))

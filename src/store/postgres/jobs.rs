@@ -6,11 +6,11 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::types::Json;
 
 use super::error::at;
-use super::readable::{Said, readable};
 use super::ticks;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::job::JobDefinition;
+use crate::store::readable::{Said, readable};
 use crate::store::{JobChange, JobChangeOutcome, JobRow, JobsView, StoreError};
 
 /// The jobs of the election, and the store's time.
@@ -27,7 +27,7 @@ pub(super) async fn jobs(
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    let (jobs, unreadable) = readable(&rows, job_of, said, "job", "name");
+    let (jobs, unreadable) = readable(&rows, job_of, said, "job", |row| row.try_get("name").ok());
     Ok(Done::RollBack(JobsView { now, jobs, unreadable }))
 }
 

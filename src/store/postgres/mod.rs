@@ -35,7 +35,6 @@ mod payouts;
 mod places;
 mod plan;
 mod port;
-mod readable;
 mod recover;
 mod refusals;
 mod requests;

@@ -4,10 +4,10 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::error::at;
-use super::readable::{Said, readable};
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::run::{RunKind, RunState};
+use crate::store::readable::{Said, readable};
 use crate::store::{OpenRun, Pulse, StoreError};
 
 /// The store's time and what waits.
@@ -39,7 +39,7 @@ pub(super) async fn open_runs(
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    Ok(Done::RollBack(readable(&rows, run_of, said, "run", "name").0))
+    Ok(Done::RollBack(readable(&rows, run_of, said, "run", |row| row.try_get("name").ok()).0))
 }
 
 fn run_of(row: &PgRow) -> Result<OpenRun, sqlx::Error> {

@@ -10,9 +10,9 @@ use sqlx::postgres::{PgConnection, PgRow};
 use super::acts::{self, Act};
 use super::columns::{count, currency, instruction_state, small_count};
 use super::error::at;
-use super::runs::LIST_ROWS;
 use super::tx::Done;
 use crate::domain::instruction::InstructionState;
+use crate::store::bounds::LIST_ROWS;
 use crate::store::{
     Actor, HoldReport, MerchantHold, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, Resolution, ResolveGround,
     ResolveOutcome, StoreError, resolve,
@@ -47,7 +47,7 @@ fn view(row: &PgRow) -> Result<PayoutView, sqlx::Error> {
         job: row.try_get("job")?,
         election: row.try_get("election")?,
         merchant: row.try_get("merchant")?,
-        amount: currency.format(row.try_get("amount")?),
+        amount: currency.format(row.try_get::<i64, _>("amount")?),
         currency: currency.code().to_owned(),
         value_date: row.try_get("value_date")?,
         state: instruction_state(row, "state")?,

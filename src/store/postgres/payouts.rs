@@ -17,10 +17,10 @@ use sqlx::types::Json;
 use super::charge::{bounded, millis};
 use super::columns::instruction_state;
 use super::error::at;
-use super::readable::{Said, readable};
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::instruction::InstructionState;
+use crate::store::readable::{Said, readable};
 use crate::store::{
     Errand, Payout, PayoutFate, PayoutJob, PayoutRecord, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
     StoreError, TOO_MANY_REFUSALS,
@@ -45,12 +45,12 @@ pub(super) async fn payout_jobs(
         .fetch_all(connection)
         .await
         .map_err(at(JOBS))?;
-    let read = |row: &PgRow| {
+    let read = |row: &PgRow| -> Result<PayoutJob, sqlx::Error> {
         let definition: Json<_> = row.try_get("definition")?;
         Ok(PayoutJob { id: row.try_get("id")?, definition: definition.0 })
     };
     // One that cannot be read is named in the log, and its payouts wait for a release that can.
-    let (jobs, _unreadable) = readable(&rows, read, said, "job", "name");
+    let (jobs, _unreadable) = readable(&rows, read, said, "job", |row| row.try_get("name").ok());
     Ok(Done::RollBack(jobs))
 }
 

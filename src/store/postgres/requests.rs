@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use super::acts::{self, Act};
 use super::error::at;
-use super::readable::{Said, readable};
 use super::tx::Done;
 use crate::domain::Claim;
+use crate::store::readable::{Said, readable};
 use crate::store::{Actor, PendingRequest, RequestKind, RequestState, StoreError};
 
 /// Files a request for the leader of the election that the job or run belongs to.
@@ -83,7 +83,7 @@ pub(super) async fn requests(
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    Ok(Done::RollBack(readable(&rows, request_of, said, "request", "name").0))
+    Ok(Done::RollBack(readable(&rows, request_of, said, "request", |row| row.try_get("name").ok()).0))
 }
 
 fn request_of(row: &PgRow) -> Result<PendingRequest, sqlx::Error> {

@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::columns::{count, currency, election_name, job_name, major, run_kind, run_state, small_count, wide};
+use super::columns::{count, currency, election_name, job_name, run_kind, run_state, small_count, wide};
 use super::error::at;
 use crate::domain::JobName;
 use crate::domain::run::RunState;
+pub(super) use crate::store::bounds::LIST_ROWS;
 use crate::store::{RunFilter, RunSummary, RunView, StoreError, UnitCounts};
-
-/// The most rows of one list.
-pub(super) const LIST_ROWS: u32 = 10_000;
 
 /// Which runs a statement reads, beyond a person's filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,5 +108,5 @@ async fn read_run(connection: &mut PgConnection, run: i64) -> Result<Option<RunV
 /// A currency with its sum, in major units.
 pub(super) fn sum_per_currency(row: &PgRow) -> Result<(String, String), sqlx::Error> {
     let currency = currency(row, "currency")?;
-    Ok((currency.code().to_owned(), major(currency, wide(row, "amount")?)))
+    Ok((currency.code().to_owned(), currency.format(wide(row, "amount")?)))
 }

@@ -11,7 +11,6 @@ use uuid::Uuid;
 use super::end::end_backends;
 use super::lineage::Baseline;
 use super::places::Places;
-use super::readable::Said;
 use super::refusals::{Refusal, note};
 use super::sessions::{Purpose, Sessions};
 use super::store::{PgStore, finish};
@@ -22,6 +21,7 @@ use super::{
     ticks,
 };
 use crate::domain::Claim;
+use crate::store::readable::Said;
 use crate::store::{
     Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange,
     JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,

@@ -91,7 +91,8 @@ const WRONG_VALUES: &[Bad] = &[
         "\"etcd\"",
         "\"database\"",
         &[
-            "c.toml:3:8: coordinator.kind: found \"database\"; elections in the database are not in this version; expected \"etcd\"",
+            "c.toml:4:13: coordinator.endpoints: found beside kind = \"database\", which asks no etcd",
+            "c.toml:5:10: coordinator.prefix: found beside kind = \"database\", which asks no etcd",
         ],
     ),
     bad(
@@ -145,9 +146,7 @@ const WRONG_VALUES: &[Bad] = &[
     bad(
         "postgres://bursar@db/payments",
         "sqlite://bursar.db",
-        &[
-            "c.toml:7:7: database.url: a SQLite store is not in this version (and never goes with coordinator.kind = \"etcd\")",
-        ],
+        &["c.toml:7:7: database.url: found a SQLite file beside coordinator.kind = \"etcd\""],
     ),
     bad(
         "[database]",
@@ -229,7 +228,7 @@ const WRONG_PLACE_OF_SECRETS: &[Bad] = &[
 
 const WRONG_TOGETHER: &[Bad] = &[
     bad("schedule = \"schedule.toml\"\n", "", &["c.toml: schedule: missing; expected the path of the schedule file"]),
-    bad("kind = \"etcd\"\n", "", &["c.toml:2:2: coordinator.kind: missing; expected \"etcd\""]),
+    bad("kind = \"etcd\"\n", "", &["c.toml:2:2: coordinator.kind: missing; expected \"etcd\" or \"database\""]),
     bad("url = \"postgres://bursar@db/payments\"\n", "", &["c.toml:6:2: database.url: missing; expected a URL"]),
     bad(
         "prefix",

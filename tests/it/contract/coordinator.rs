@@ -1,11 +1,20 @@
-//! The contract of the coordinator's port, for etcd and for the memory of simulators: each operation, and each condition not
-//! met.
+//! The contract of the coordinator's port, for etcd of two versions, both databases and the memory of simulators: each
+//! operation, and each condition not met.
 
+mod conditions;
+mod file;
+mod race;
+mod rows;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bursar::clock;
 use bursar::domain::{ElectionName, ReplicaId, TenureId, Term};
+use bursar::leadership::database::{
+    PgCoordinator, PgCoordinatorSettings, SqliteCoordinator, SqliteCoordinatorSettings,
+};
 use bursar::leadership::etcd::{EtcdConfig, EtcdCoordinator};
 use bursar::leadership::memory::MemoryCoordinator;
 use bursar::leadership::{
@@ -13,7 +22,9 @@ use bursar::leadership::{
     RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy,
 };
 
+use crate::support::cluster::migrated_database;
 use crate::support::etcd::{Etcd, fresh_prefix};
+use crate::support::{Database, Postgres, scratch};
 
 /// Long enough for a whole case.
 const TTL: Duration = Duration::from_secs(30);
@@ -24,15 +35,74 @@ const LAPSES_WITHIN: Duration = Duration::from_secs(8);
 /// A watch fires within milliseconds; the rest is for a busy machine.
 const FIRES_WITHIN: Duration = Duration::from_secs(5);
 
+/// Makes further clients of one and the same coordinator.
+type Clients = Arc<dyn Fn() -> Arc<dyn Coordinator> + Send + Sync>;
+
+fn on_etcd(etcd: &Etcd) -> Clients {
+    let (endpoints, prefix) = (etcd.endpoints(), fresh_prefix());
+    Arc::new(move || {
+        let config = EtcdConfig { endpoints: endpoints.clone(), prefix: prefix.clone(), tls: None, auth: None };
+        Arc::new(EtcdCoordinator::new(config))
+    })
+}
+
+fn on_memory() -> Clients {
+    let memory = MemoryCoordinator::new(Arc::new(clock::boottime));
+    Arc::new(move || Arc::new(memory.clone()))
+}
+
+fn on_postgres(database: &Database) -> Clients {
+    let url = database.url();
+    Arc::new(move || {
+        Arc::new(PgCoordinator::new(PgCoordinatorSettings { url: url.clone(), ..PgCoordinatorSettings::default() }))
+    })
+}
+
+fn on_sqlite(path: &Path) -> Clients {
+    let settings = SqliteCoordinatorSettings { path: path.to_owned(), ttl: TTL };
+    Arc::new(move || Arc::new(SqliteCoordinator::new(settings.clone())))
+}
+
+async fn migrated() -> Database {
+    migrated_database(Postgres::shared()).await
+}
+
+fn lease_file() -> PathBuf {
+    scratch::folder("lease").join("bursar.db.lease")
+}
+
 #[tokio::test]
-async fn etcd_keeps_the_contract() {
-    let config = EtcdConfig { endpoints: Etcd::shared().endpoints(), prefix: fresh_prefix(), tls: None, auth: None };
-    run(&EtcdCoordinator::new(config)).await;
+async fn etcd_3_4_keeps_the_contract() {
+    keeps_the_contract(&on_etcd(Etcd::shared())).await;
+}
+
+#[tokio::test]
+async fn etcd_3_5_keeps_the_contract() {
+    keeps_the_contract(&on_etcd(&Etcd::start_3_5(1))).await;
 }
 
 #[tokio::test]
 async fn memory_keeps_the_contract() {
-    run(&MemoryCoordinator::new(Arc::new(clock::boottime))).await;
+    keeps_the_contract(&on_memory()).await;
+}
+
+#[tokio::test]
+async fn postgres_keeps_the_contract() {
+    keeps_the_contract(&on_postgres(&migrated().await)).await;
+}
+
+#[tokio::test]
+async fn sqlite_keeps_the_contract() {
+    keeps_the_contract(&on_sqlite(&lease_file())).await;
+}
+
+async fn keeps_the_contract(clients: &Clients) {
+    run(&*clients()).await;
+    let clients = Arc::clone(clients);
+    // Blocks, in threads of its own.
+    tokio::task::spawn_blocking(move || race::one_of_two_wins_each_time_and_terms_rise(&clients))
+        .await
+        .expect("it ends");
 }
 
 /// The whole contract, each case in an election of its own.
@@ -48,6 +118,7 @@ async fn run(port: &dyn Coordinator) {
     replicas_are_listed_while_their_lease_stands(port).await;
     a_renewal_says_the_ttl_and_a_revoked_lease_is_gone(port).await;
     a_lease_that_is_not_renewed_lapses_with_its_keys(port).await;
+    conditions::run(port).await;
     assert_eq!(port.members().await.reachable, port.members().await.total);
 }
 

@@ -5,44 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bursar::clock;
-use bursar::store::{AdvanceOutcome, Entered, FenceHolder, Store};
+use bursar::store::{AdvanceOutcome, Store};
 use futures_util::StreamExt;
 use sqlx::Connection;
 
-use super::ground::{BOUND, accepted, claim, election, enter, entered, leader, lives, migrated, mine, open, tenure};
+use super::ground::{BOUND, accepted, claim, enter, entered, leader, lives, migrated, open};
 use crate::support::eventually;
 
 /// A takeover's share for the fence: ending sessions takes 10 to 30 ms on a quiet machine.
 const ENDED_WITHIN: Duration = Duration::from_secs(2);
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_higher_term_is_accepted_a_lower_or_equal_one_lost() {
-    let database = migrated().await;
-    let store = open(&database.url());
-    assert_eq!(store.fence(&election()).await, Ok(None));
-    let (five, other_five, four, six) = (claim(5), claim(5), claim(4), claim(6));
-    accepted(&store, &five).await;
-    let holder = FenceHolder { term: five.term, tenure_id: five.tenure_id };
-    for late in [&four, &other_five] {
-        let outcome = store.advance(late, &leader(), BOUND).await.expect("an answer");
-        assert_eq!(outcome, AdvanceOutcome::Lost(holder), "{late}");
-    }
-    assert_eq!(store.fence(&election()).await.expect("an answer").expect("a fence").holder, holder);
-    accepted(&store, &six).await;
-    let terms: Vec<(i64,)> = database.rows("select term from bursar.term_history order by term").await;
-    assert_eq!(terms, [(5,), (6,)], "only what was accepted is history");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn repeating_an_advance_is_accepted_again_and_written_down_once() {
-    let database = migrated().await;
-    let store = open(&database.url());
-    let mine = claim(1);
-    accepted(&store, &mine).await;
-    accepted(&store, &mine).await;
-    let terms: Vec<(i64,)> = database.rows("select term from bursar.term_history").await;
-    assert_eq!(terms, [(1,)]);
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_leaders_at_one_term_exactly_one_is_accepted() {
@@ -210,25 +181,4 @@ async fn sixteen_share_lockers_in_a_loop_do_not_starve_an_advance() {
     .await;
     stop.store(true, Ordering::SeqCst);
     while lockers.join_next().await.is_some() {}
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stale_tenure_is_refused_and_its_refusal_is_on_record() {
-    let database = migrated().await;
-    let store = open(&database.url());
-    let (old, new) = (claim(1), claim(2));
-    let stale = tenure(&store, &old).await;
-    mine(stale.pulse().await);
-    accepted(&store, &new).await;
-    let found = FenceHolder { term: new.term, tenure_id: new.tenure_id };
-    assert_eq!(stale.pulse().await, Ok(Entered::Fenced(Some(found))));
-    let lost = store.advance(&claim(2), &leader(), BOUND).await.expect("an answer");
-    assert_eq!(lost, AdvanceOutcome::Lost(found));
-    // Written down aside; whoever ends waits for it.
-    stale.end(BOUND).await;
-    store.close().await;
-    let rejects: Vec<(i64, i64, String, String)> =
-        database.rows("select term, found_term, operation, replica from bursar.fence_reject order by term").await;
-    let by = "replica-a".to_owned();
-    assert_eq!(rejects, [(1, 2, "pulse".to_owned(), by.clone()), (2, 2, "advance".to_owned(), by)]);
 }

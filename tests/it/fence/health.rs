@@ -9,6 +9,9 @@ use bursar::store::{Store, StoreError};
 use super::ground::{accepted, claim, migrated, open};
 use crate::support::{Launch, Postgres, eventually, eventually_blocking, ports, scratch};
 
+/// This release's schema.
+const SCHEMA: i64 = 5;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migrated_primary_is_healthy() {
     let database = migrated().await;
@@ -27,13 +30,13 @@ async fn a_migrated_primary_is_healthy() {
 async fn another_schema_is_refused() {
     let database = Postgres::shared().fresh_database().await;
     let store = open(&database.url());
-    assert_eq!(store.health().await, Err(StoreError::Schema { found: 0, expected: 3 }));
-    assert_eq!(store.migrate().await, Ok((0, 3)));
-    assert_eq!(store.migrate().await, Ok((3, 3)), "a second time there is nothing to do");
+    assert_eq!(store.health().await, Err(StoreError::Schema { found: 0, expected: SCHEMA }));
+    assert_eq!(store.migrate().await, Ok((0, SCHEMA)));
+    assert_eq!(store.migrate().await, Ok((SCHEMA, SCHEMA)), "a second time there is nothing to do");
     store.health().await.expect("healthy");
     database.execute("insert into bursar.schema_migration (version, name, checksum) values (9, 'later', '')").await;
-    assert_eq!(store.health().await, Err(StoreError::Schema { found: 9, expected: 3 }));
-    assert_eq!(store.migrate().await, Err(StoreError::Schema { found: 9, expected: 3 }));
+    assert_eq!(store.health().await, Err(StoreError::Schema { found: 9, expected: SCHEMA }));
+    assert_eq!(store.migrate().await, Err(StoreError::Schema { found: 9, expected: SCHEMA }));
     database
         .execute(
             "delete from bursar.schema_migration where version = 9; update bursar.schema_migration set checksum = ''",

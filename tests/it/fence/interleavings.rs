@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use bursar::store::{AdvanceOutcome, Entered, FenceHolder, PlanSource, SettleOutcome, Store, UnitPick};
+use bursar::store::{AdvanceOutcome, Entered, FenceHolder, SettleOutcome, Store, UnitPick};
 use sqlx::Row;
 
 use super::ground::{
-    BOUND, accepted, claim, election, enter, entered, leader, mark, migrated, mine, open, planned, state_of, tenure,
+    BOUND, accepted, claim, enter, entered, leader, mark, migrated, mine, open, planned, state_of, tenure,
     waiting_for_locks,
 };
 
@@ -128,32 +128,4 @@ async fn under_repeatable_read_as_the_roles_default_a_transaction_that_waited_is
         sqlx::raw_sql("commit").execute(&mut advance).await.expect("commit");
     });
     assert_eq!(answer, Ok(Entered::Fenced(Some(FenceHolder { term: next.term, tenure_id: next.tenure_id }))));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_equal_term_with_another_tenure_id_is_fenced() {
-    let database = migrated().await;
-    let store = open(&database.url());
-    let (one, twin) = (claim(7), claim(7));
-    accepted(&store, &one).await;
-    let baseline = super::ground::lineage(&store).await;
-    let tenure =
-        store.tenure(&twin, super::ground::limits(), baseline, crate::support::always()).await.expect("sessions open");
-    let found = FenceHolder { term: one.term, tenure_id: one.tenure_id };
-    assert_eq!(tenure.pulse().await, Ok(Entered::Fenced(Some(found))));
-    assert_eq!(tenure.lineage().await, Ok(Entered::Fenced(Some(found))), "records are refused as well");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn planning_twice_and_settling_twice_changes_nothing() {
-    let database = migrated().await;
-    let store = open(&database.url());
-    let tenure = tenure(&store, &claim(1)).await;
-    let run = planned(tenure.as_ref(), "probe", &["a", "b"]).await;
-    let again = tenure.plan_page(&run, &PlanSource::Keys(vec!["a".to_owned()]), None, 10).await;
-    assert_eq!(mine(again), bursar::store::PlanOutcome::NotPlanning(bursar::domain::run::RunState::Open));
-    let pick = UnitPick::Fresh { after: 0, limit: 10 };
-    assert!(matches!(mine(tenure.settle(&run, pick.clone(), &mark()).await), SettleOutcome::Settled(_)));
-    assert_eq!(mine(tenure.settle(&run, pick, &mark()).await), SettleOutcome::Nothing);
-    assert_eq!(store.fence(&election()).await.expect("an answer").expect("a fence").halt, None);
 }

@@ -135,18 +135,6 @@ async fn a_store_that_forgot_is_noticed_on_the_next_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenure_is_not_opened_on_another_system() {
-    let database = migrated().await;
-    let store = open(&database.url());
-    let claim = claim(1);
-    accepted(&store, &claim).await;
-    let mut baseline = lineage(&store).await;
-    baseline.system_identifier = "1".to_owned();
-    let error = store.tenure(&claim, limits(), baseline, always()).await.map(|_| ()).expect_err("another system");
-    assert!(matches!(error, StoreError::Forgot { .. }), "{error}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn fifty_tenures_leave_no_session() {
     let database = migrated().await;
     let store = open(&database.url());

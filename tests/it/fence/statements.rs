@@ -1,11 +1,15 @@
-//! Every statement of the store is understood by a migrated database.
+//! Every statement of the store, and of the coordinator beside it, is understood by a migrated database.
 
-use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, SqlSafeStr};
 
 use super::ground::migrated;
 
+/// Where the statements for PostgreSQL stand.
+const FOLDERS: [&str; 2] = ["src/store/postgres/sql", "src/leadership/database/postgres/sql"];
+
 /// Files of several statements, sent in the simple protocol: they are run by the tests that open sessions and migrate.
-const SEVERAL: [&str; 3] = ["session_control.sql", "session_command.sql", "migrate_table.sql"];
+const SEVERAL: [&str; 4] = ["session.sql", "session_control.sql", "session_command.sql", "migrate_table.sql"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_file_can_be_prepared_and_says_what_it_is_for() {
@@ -13,7 +17,8 @@ async fn every_file_can_be_prepared_and_says_what_it_is_for() {
     let mut connection = database.connect().await;
     let mut seen = 0;
     let mut wrong = Vec::new();
-    for entry in std::fs::read_dir("src/store/postgres/sql").expect("the folder") {
+    let entries = FOLDERS.iter().flat_map(|folder| std::fs::read_dir(folder).expect("the folder"));
+    for entry in entries {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a file").to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("UTF-8");
@@ -30,4 +35,27 @@ async fn every_file_can_be_prepared_and_says_what_it_is_for() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(seen > 40, "{seen} files");
+}
+
+#[tokio::test]
+async fn every_file_of_the_lease_can_be_prepared_and_says_what_it_is_for() {
+    let path = crate::support::scratch::folder("lease").join("lease");
+    let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
+    let mut connection = options.connect().await.expect("a new file");
+    let folder = "src/leadership/database/sqlite/sql";
+    let schema = std::fs::read_to_string(format!("{folder}/schema.sql")).expect("UTF-8");
+    sqlx::raw_sql(AssertSqlSafe(schema)).execute(&mut connection).await.expect("a new file takes the schema");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("UTF-8");
+        assert!(text.starts_with("-- "), "{}: a header is missing", path.display());
+        seen += 1;
+        if path.ends_with("schema.sql") {
+            continue;
+        }
+        let prepared = connection.prepare(AssertSqlSafe(text).into_sql_str()).await;
+        assert!(prepared.is_ok(), "{}: {:?}", path.display(), prepared.err());
+    }
+    assert!(seen > 15, "{seen} files");
 }

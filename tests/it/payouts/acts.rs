@@ -1,7 +1,7 @@
 //! What operators say of payouts: resolve, release, hold a merchant. Each is an act on record.
 
 use bursar::domain::job::{LedgerDefinition, Release};
-use bursar::store::{HoldReport, ReleaseOutcome, Resolution, ResolveOutcome, Scope, Store};
+use bursar::store::{HoldReport, ReleaseOutcome, Resolution, ResolveOutcome, Scope};
 
 use super::super::desk::{actor, capture, mine};
 use super::*;

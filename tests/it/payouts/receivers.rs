@@ -1,6 +1,6 @@
 //! Receivers that stop, durably and for every leader.
 
-use bursar::store::{PayoutRecords, PayoutTake, Store};
+use bursar::store::{PayoutRecords, PayoutTake};
 
 use super::super::desk::{actor, mine};
 use super::*;

@@ -1,6 +1,10 @@
 //! A fleet of replicas on one etcd prefix and one database, and what tests do to it.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
 use super::database::Database;
 use super::entries::Entries;
@@ -20,6 +24,17 @@ pub const IDLE: &str = "[[job]]\nname = \"idle\"\ncron = \"0 0 1 1 *\"\nhandler 
 /// How long replicas that are asked to end at the end of a test may take.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(5);
 
+/// What elections and units are kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pair {
+    /// Elections in etcd, the store on PostgreSQL.
+    EtcdPostgres,
+    /// Both on PostgreSQL.
+    PostgresAlone,
+    /// Both in files of SQLite, which all replicas share.
+    Embedded,
+}
+
 /// What a cluster is to be.
 #[derive(Debug)]
 pub struct Setup<'a> {
@@ -28,6 +43,7 @@ pub struct Setup<'a> {
     keys: Keys,
     env: Vec<(String, String)>,
     proxied: bool,
+    pair: Pair,
     etcd: Option<&'a Etcd>,
     postgres: Option<&'a Postgres>,
     database: Option<Database>,
@@ -49,6 +65,7 @@ impl<'a> Setup<'a> {
             keys,
             env: Vec::new(),
             proxied: false,
+            pair: Pair::EtcdPostgres,
             etcd: None,
             postgres: None,
             database: None,
@@ -96,6 +113,29 @@ impl<'a> Setup<'a> {
         self
     }
 
+    /// Without etcd: elections in the store's PostgreSQL.
+    #[must_use]
+    pub fn on_database_coordinator(self) -> Self {
+        self.on(Pair::PostgresAlone)
+    }
+
+    /// Without any server: the store and the elections in files of SQLite.
+    #[must_use]
+    pub fn embedded(self) -> Self {
+        self.on(Pair::Embedded)
+    }
+
+    /// On a pair, for tests that run on several.
+    #[must_use]
+    pub fn on(mut self, pair: Pair) -> Self {
+        self.pair = pair;
+        let kind = match pair {
+            Pair::EtcdPostgres => "etcd",
+            Pair::PostgresAlone | Pair::Embedded => "database",
+        };
+        self.key("coordinator", "kind", &quoted(kind))
+    }
+
     /// On a private etcd.
     #[must_use]
     pub fn on_etcd(mut self, etcd: &'a Etcd) -> Self {
@@ -126,6 +166,44 @@ impl<'a> Setup<'a> {
 
     /// Makes it all ready: a migrated database, configurations, proxies. No replica is started.
     pub async fn prepare(self) -> Cluster {
+        match self.pair {
+            Pair::EtcdPostgres => self.with_etcd().await,
+            Pair::PostgresAlone => self.without_etcd().await,
+            Pair::Embedded => self.in_files(),
+        }
+    }
+
+    /// Replicas that share these keys and have nothing between them and their database.
+    fn plain(&self, url: &str) -> Vec<Replica> {
+        assert!(!self.proxied, "there are no lines to put proxies into");
+        let replica = |index| {
+            let mut keys = self.keys.clone();
+            set(&mut keys, "database", "url", quoted(url));
+            let replica = Replica::new(&format!("r{index}"), keys, &self.schedule, Vec::new(), None);
+            for (key, value) in &self.env {
+                replica.set_env(key, value);
+            }
+            replica
+        };
+        (0..self.replicas).map(replica).collect()
+    }
+
+    fn in_files(self) -> Cluster {
+        let file = scratch::folder("embedded").join("bursar.db");
+        let replicas = self.plain(&format!("sqlite://{}", file.display()));
+        Cluster { replicas, data: Data::File(file), prefix: String::new() }
+    }
+
+    async fn without_etcd(mut self) -> Cluster {
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => migrated_database(self.postgres.unwrap_or_else(|| Postgres::shared())).await,
+        };
+        let url = database.url_through(self.database_port.unwrap_or(database.port()));
+        Cluster { replicas: self.plain(&url), data: Data::Server(database), prefix: String::new() }
+    }
+
+    async fn with_etcd(self) -> Cluster {
         let (etcd, prefix) = (self.etcd.unwrap_or_else(|| Etcd::shared()), fresh_prefix());
         let database = match self.database {
             Some(database) => database,
@@ -154,7 +232,7 @@ impl<'a> Setup<'a> {
             }
             replica
         });
-        Cluster { replicas: replicas.collect(), database, prefix }
+        Cluster { replicas: replicas.collect(), data: Data::Server(database), prefix }
     }
 
     /// Makes it ready and starts all replicas; waits for nothing.
@@ -162,6 +240,19 @@ impl<'a> Setup<'a> {
         let cluster = self.prepare().await;
         cluster.replicas.iter().for_each(Replica::start);
         cluster
+    }
+}
+
+/// The whole number that a query of a file gives; it is opened for reading alone, and as long as there is no such table, 0.
+async fn number_in(file: &Path, query: &str) -> i64 {
+    let options = SqliteConnectOptions::new().filename(file).read_only(true);
+    let Ok(mut connection) = options.connect().await else { return 0 };
+    let found = sqlx::query_scalar(AssertSqlSafe(query.to_owned())).fetch_one(&mut connection).await;
+    connection.close().await.ok();
+    match found {
+        Ok(number) => number,
+        Err(error) if error.to_string().contains("no such table") => 0,
+        Err(error) => panic!("{query}: {error}"),
     }
 }
 
@@ -193,11 +284,18 @@ impl Finished {
     }
 }
 
+/// Where a cluster's store is.
+#[derive(Debug)]
+enum Data {
+    Server(Database),
+    File(PathBuf),
+}
+
 /// Replicas that share a prefix and a database; asked to end when dropped, and gone then.
 #[derive(Debug)]
 pub struct Cluster {
     replicas: Vec<Replica>,
-    database: Database,
+    data: Data,
     prefix: String,
 }
 
@@ -213,8 +311,42 @@ impl Cluster {
     }
 
     /// The database.
+    ///
+    /// # Panics
+    /// When the store is a file.
     pub fn database(&self) -> &Database {
-        &self.database
+        match &self.data {
+            Data::Server(database) => database,
+            Data::File(file) => panic!("the store is {}", file.display()),
+        }
+    }
+
+    /// Whether the store is on a server.
+    pub fn has_server(&self) -> bool {
+        matches!(self.data, Data::Server(_))
+    }
+
+    /// The store's file.
+    ///
+    /// # Panics
+    /// When it is on a server.
+    pub fn file(&self) -> &Path {
+        match &self.data {
+            Data::File(file) => file,
+            Data::Server(database) => panic!("the store is the database {}", database.name()),
+        }
+    }
+
+    /// The whole number that a query gives, which is written for PostgreSQL and means the same on SQLite, where tables are in
+    /// no schema.
+    ///
+    /// # Panics
+    /// When it gives none.
+    pub async fn number(&self, query: &str) -> i64 {
+        match &self.data {
+            Data::Server(database) => database.value(query).await,
+            Data::File(file) => number_in(file, &query.replace("bursar.", "")).await,
+        }
     }
 
     /// The prefix of its keys in etcd.

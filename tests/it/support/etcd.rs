@@ -39,6 +39,7 @@ impl Member {
 /// A cluster; gone when dropped.
 #[derive(Debug)]
 pub struct Etcd {
+    program: PathBuf,
     members: Vec<Member>,
     folder: PathBuf,
     /// Changed by a wipe, so that members never take each other for those of an earlier life.
@@ -55,6 +56,20 @@ impl Etcd {
     /// # Panics
     /// When etcd is not installed or does not get ready.
     pub fn start(members: usize) -> Self {
+        Self::start_program(PathBuf::from("etcd"), members)
+    }
+
+    /// As [`Self::start`], of version 3.5: Debian's is 3.4.
+    ///
+    /// # Panics
+    /// When `scripts/test` has not brought it, or it does not get ready.
+    pub fn start_3_5(members: usize) -> Self {
+        let program = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/etcd-3.5/etcd");
+        assert!(program.exists(), "{} is missing: scripts/test brings it", program.display());
+        Self::start_program(program, members)
+    }
+
+    fn start_program(program: PathBuf, members: usize) -> Self {
         let folder = scratch::folder("etcd");
         let members = (0..members)
             .map(|index| Member {
@@ -65,7 +80,7 @@ impl Etcd {
                 process: Mutex::new(None),
             })
             .collect();
-        let etcd = Self { members, folder, token: Mutex::new(0) };
+        let etcd = Self { program, members, folder, token: Mutex::new(0) };
         etcd.start_all();
         etcd
     }
@@ -262,7 +277,7 @@ impl Etcd {
             (format!("http://127.0.0.1:{}", member.client_port), format!("http://127.0.0.1:{}", member.peer_port));
         let life = *self.token.lock().expect("nobody panics while holding it");
         let token = format!("cluster-{}-{life}", self.members[0].peer_port);
-        let process = Launch::new(&member.name, "etcd")
+        let process = Launch::new(&member.name, &self.program)
             .args(["--name", &member.name, "--listen-client-urls", &client, "--advertise-client-urls", &client])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &peers.join(","), "--initial-cluster-token", &token])

@@ -36,7 +36,7 @@ pub mod sampler;
 pub mod scratch;
 pub mod wait;
 
-pub use cluster::{Cluster, Setup};
+pub use cluster::{Cluster, Pair, Setup};
 pub use database::Database;
 pub use door::{BehindDoor, Door, always, door};
 pub use entries::Entries;

@@ -2,10 +2,8 @@
 //! log, and holds up no other.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
-
-use sqlx::Row;
-use sqlx::postgres::PgRow;
 
 /// What a tenure has said of rows that it cannot read: they are met at every look, and named once.
 #[derive(Debug, Default)]
@@ -26,13 +24,13 @@ impl Said {
     }
 }
 
-/// The rows that can be read, and the names of the others. `name` is the column that names a row for a person.
-pub(super) fn readable<T>(
-    rows: &[PgRow],
-    read: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+/// The rows that can be read, and the names of the others. `name` is what a person knows a row by.
+pub(super) fn readable<R, T, E: Display>(
+    rows: &[R],
+    read: impl Fn(&R) -> Result<T, E>,
     said: &Said,
     what: &'static str,
-    name: &str,
+    name: impl Fn(&R) -> Option<String>,
 ) -> (Vec<T>, Vec<String>) {
     let mut unreadable = Vec::new();
     let mut readable = Vec::with_capacity(rows.len());
@@ -40,7 +38,7 @@ pub(super) fn readable<T>(
         match read(row) {
             Ok(value) => readable.push(value),
             Err(error) => {
-                let name = row.try_get::<String, _>(name).unwrap_or_default();
+                let name = name(row).unwrap_or_default();
                 if said.is_new(&format!("{what} {name}")) {
                     tracing::error!(what, name, %error, "a row cannot be read by this release and is passed over");
                 }

@@ -1,0 +1,2 @@
+-- Whether the database answers; reads nothing.
+select 1 as answer;

@@ -1,0 +1,236 @@
+//! Calls of outside handlers: taken (on the wire under one term), recorded once, in doubt for good.
+
+use chrono::{DateTime, Utc};
+
+use super::jobs::span;
+use super::rows::{Instruction, Unit};
+use super::state::{Done, MemoryState, is_due};
+use crate::domain::Claim;
+use crate::domain::instruction::{InstructionKind, InstructionState};
+use crate::domain::payout::{KeyParts, idempotency_key};
+use crate::domain::unit::UnitState;
+use crate::store::bounds::{bounded, wait};
+use crate::store::{BatchCounts, Call, CallFate, CallRecord, OpenRun};
+
+/// Why an instruction whose outcome nobody knows is held.
+const UNKNOWN: &str = "unknown";
+
+impl MemoryState {
+    /// Takes up to `limit` units: their instructions are written, or taken up again.
+    pub(super) fn take_calls(
+        &mut self,
+        claim: &Claim,
+        run: &OpenRun,
+        limit: u32,
+        now: DateTime<Utc>,
+    ) -> Done<Vec<Call>> {
+        if !self.is_open(&claim.election, run.id) {
+            return Done::RollBack(Vec::new());
+        }
+        let may_go = |call: &Instruction| match call.state {
+            InstructionState::Pending | InstructionState::Unknown => is_due(call.next_attempt_at, now),
+            InstructionState::Sending
+            | InstructionState::Paid
+            | InstructionState::Rejected
+            | InstructionState::Held
+            | InstructionState::Returned => false,
+        };
+        let due: Vec<(Unit, Option<i64>)> = self
+            .units_of(run.id)
+            .filter(|unit| unit.state == UnitState::Pending && is_due(unit.next_attempt_at, now))
+            .map(|unit| (unit, self.call_of(unit)))
+            .filter(|(_, call)| call.is_none_or(may_go))
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .map(|(unit, call)| (unit.clone(), call.map(|call| call.id)))
+            .collect();
+        if due.is_empty() {
+            return Done::RollBack(Vec::new());
+        }
+        let mut calls = Vec::with_capacity(due.len());
+        for (unit, call) in due {
+            let id = call.unwrap_or_else(|| self.write_call(claim, run, &unit));
+            let Some(call) = self.instructions.get_mut(&id) else { continue };
+            call.state = InstructionState::Sending;
+            call.attempts += 1;
+            call.sending_term = Some(claim.term.get());
+            call.next_attempt_at = None;
+            call.first_sent_at = call.first_sent_at.or(Some(now));
+            calls.push(Call {
+                instruction: id,
+                unit: unit.id,
+                key: unit.key,
+                idempotency_key: call.key.clone(),
+                body: call.body.clone(),
+                attempt: call.attempts,
+                charged: unit.attempts,
+                in_doubt: call.in_doubt,
+            });
+        }
+        Done::Commit(calls)
+    }
+
+    /// The instruction of a unit's first call.
+    fn write_call(&mut self, claim: &Claim, run: &OpenRun, unit: &Unit) -> i64 {
+        let key = idempotency_key(&KeyParts {
+            deployment_id: self.deployment,
+            job: &run.definition.name,
+            kind: run.kind,
+            tick: run.tick,
+            request_id: run.request_id,
+            unit_key: &unit.key,
+            generation: unit.generation,
+        });
+        let body = serde_json::json!({ "key": key, "unit": unit.key }).to_string().into_bytes();
+        let (id, xact) = (self.next_id(), self.xact());
+        let instruction = Instruction {
+            id,
+            unit_id: unit.id,
+            run_id: run.id,
+            election: claim.election.clone(),
+            kind: InstructionKind::Call,
+            generation: unit.generation,
+            key,
+            payout: None,
+            body,
+            value_date: run.value_date,
+            idempotent: run.definition.handler.is_idempotent(),
+            state: InstructionState::Pending,
+            reason: None,
+            attempts: 0,
+            in_doubt: false,
+            first_sent_at: None,
+            next_attempt_at: None,
+            last_error: None,
+            term: claim.term.get(),
+            sending_term: None,
+            xact,
+        };
+        self.instructions.insert(id, instruction);
+        id
+    }
+
+    /// A call of the run that is on the wire under this claim, with its unit pending.
+    fn is_on_the_wire(&self, claim: &Claim, run: i64, call: &Instruction) -> bool {
+        call.kind == InstructionKind::Call
+            && call.run_id == run
+            && call.election == claim.election
+            && call.state == InstructionState::Sending
+            && call.sending_term == Some(claim.term.get())
+            && self.units.get(&call.unit_id).is_some_and(|unit| unit.state == UnitState::Pending)
+    }
+
+    /// Records what came of calls; tries that are no longer as expected are left.
+    pub(super) fn record_calls(
+        &mut self,
+        claim: &Claim,
+        run: i64,
+        records: &[CallRecord],
+        now: DateTime<Utc>,
+    ) -> Done<u64> {
+        let as_expected: Vec<&CallRecord> = records
+            .iter()
+            .filter(|record| {
+                self.instructions
+                    .get(&record.instruction)
+                    .is_some_and(|call| call.attempts == record.attempt && self.is_on_the_wire(claim, run, call))
+            })
+            .collect();
+        let ends = |record: &&&CallRecord| match &record.fate {
+            CallFate::Done => true,
+            CallFate::Failed { again_in, .. } | CallFate::Unknown { again_in, .. } => again_in.is_none(),
+            CallFate::NotSent => false,
+        };
+        let settled = as_expected.iter().filter(|record| record.fate == CallFate::Done).count() as u64;
+        let counts = BatchCounts { settled, ..BatchCounts::default() };
+        let batch = as_expected.iter().any(|record| ends(&record)).then(|| self.add_batch(claim, run, &counts, now));
+        for record in &as_expected {
+            self.record_call(claim, record, batch, now);
+        }
+        Done::Commit(as_expected.len() as u64)
+    }
+
+    /// Puts back what nobody has in hand: as one of which no byte left, once.
+    pub(super) fn put_back(&mut self, claim: &Claim, run: i64, kept: &[(i64, u32)]) -> Done<u64> {
+        let nobodys: Vec<i64> = self
+            .instructions
+            .values()
+            .filter(|call| self.is_on_the_wire(claim, run, call) && !kept.contains(&(call.id, call.attempts)))
+            .map(|call| call.id)
+            .collect();
+        for call in &nobodys {
+            let Some(call) = self.instructions.get_mut(call) else { continue };
+            call.state = if call.in_doubt { InstructionState::Unknown } else { InstructionState::Pending };
+            (call.next_attempt_at, call.sending_term) = (None, None);
+        }
+        Done::Commit(nobodys.len() as u64)
+    }
+
+    fn record_call(&mut self, claim: &Claim, record: &CallRecord, batch: Option<i64>, now: DateTime<Utc>) {
+        let (xact, term) = (self.xact(), claim.term.get());
+        let Some(call) = self.instructions.get_mut(&record.instruction) else { return };
+        let Some(unit) = self.units.get_mut(&call.unit_id) else { return };
+        call.sending_term = None;
+        call.reason = None;
+        let as_it_was = if call.in_doubt { InstructionState::Unknown } else { InstructionState::Pending };
+        let (state, error, again_in) = match &record.fate {
+            CallFate::NotSent => {
+                call.state = as_it_was;
+                return;
+            }
+            CallFate::Done => {
+                call.state = InstructionState::Paid;
+                unit.end(UnitState::Settled, batch, term, xact, now);
+                return;
+            }
+            CallFate::Failed { error, again_in: Some(again_in) } => (as_it_was, error, Some(*again_in)),
+            // A failed try proves nothing about an earlier one that is in doubt.
+            CallFate::Failed { error, again_in: None } if call.in_doubt => (InstructionState::Held, error, None),
+            CallFate::Failed { error, again_in: None } => (InstructionState::Rejected, error, None),
+            CallFate::Unknown { error, again_in } => {
+                call.in_doubt = true;
+                let state = if again_in.is_some() { InstructionState::Unknown } else { InstructionState::Held };
+                (state, error, *again_in)
+            }
+        };
+        let error = bounded(error);
+        call.state = state;
+        call.reason = (state == InstructionState::Held).then_some(UNKNOWN);
+        call.last_error = Some(error.clone());
+        call.next_attempt_at = again_in.map(|again_in| now + span(wait(again_in)));
+        unit.attempts += 1;
+        unit.last_error = Some(error);
+        match call.next_attempt_at {
+            Some(at) => unit.next_attempt_at = Some(at),
+            None => unit.end(UnitState::SetAside, batch, term, xact, now),
+        }
+    }
+
+    /// What a lower term left on the wire is unknown, or held for a person where the receiver is not idempotent.
+    pub(super) fn doubt_lower_terms(&mut self, claim: &Claim, now: DateTime<Utc>) -> u64 {
+        let (xact, term) = (self.xact(), claim.term.get());
+        let mut lost = 0;
+        for call in self.instructions.values_mut() {
+            let lower = call.sending_term.unwrap_or(0) < term;
+            if call.election != claim.election || call.state != InstructionState::Sending || !lower {
+                continue;
+            }
+            lost += 1;
+            let error =
+                format!("the leader of term {} ended before an answer was recorded", call.sending_term.unwrap_or(0));
+            call.in_doubt = true;
+            call.last_error = Some(error.clone());
+            if call.idempotent {
+                call.state = InstructionState::Unknown;
+                call.next_attempt_at = Some(now);
+                continue;
+            }
+            call.state = InstructionState::Held;
+            call.reason = Some(UNKNOWN);
+            if let Some(unit) = self.units.get_mut(&call.unit_id).filter(|unit| unit.state == UnitState::Pending) {
+                unit.last_error = Some(error);
+                unit.end(UnitState::SetAside, None, term, xact, now);
+            }
+        }
+        lost
+    }
+}

@@ -1,0 +1,210 @@
+//! Job rows and ticks: the definition in force, and how far its ticks were evaluated.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::rows::{Job, Run};
+use super::state::{Done, MemoryState};
+use crate::domain::Claim;
+use crate::domain::job::JobDefinition;
+use crate::domain::run::RunKind;
+use crate::store::{JobChange, JobChangeOutcome, JobRow, JobsView, TickFate, TickRecord, TicksOutcome, TicksRecord};
+
+impl Job {
+    pub(super) fn row(&self) -> JobRow {
+        JobRow {
+            id: self.id,
+            definition: self.definition.clone(),
+            fingerprint: self.fingerprint.clone(),
+            evaluated_until: self.evaluated_until,
+            paused: None,
+        }
+    }
+
+    /// Whether it is the row that the caller read.
+    fn is_as_read(&self, read: &JobRow) -> bool {
+        self.removed_at.is_none()
+            && self.id == read.id
+            && self.fingerprint == read.fingerprint
+            && self.evaluated_until == read.evaluated_until
+    }
+}
+
+/// A span as the store's time adds it; too long a one is a year.
+pub(super) fn span(time: Duration) -> TimeDelta {
+    TimeDelta::from_std(time).unwrap_or(TimeDelta::days(366))
+}
+
+impl MemoryState {
+    pub(super) fn jobs_view(&self, claim: &Claim, now: DateTime<Utc>) -> JobsView {
+        let mine = self.jobs.values().filter(|job| job.election == claim.election && job.removed_at.is_none());
+        let mut jobs: Vec<JobRow> = mine.map(Job::row).collect();
+        jobs.sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
+        JobsView { now, jobs, unreadable: Vec::new() }
+    }
+
+    /// What the old definition owed, then the new one.
+    pub(super) fn change_job(
+        &mut self,
+        claim: &Claim,
+        change: &JobChange,
+        now: DateTime<Utc>,
+    ) -> Done<JobChangeOutcome> {
+        let found = self.jobs.values().find(|job| job.definition.name == change.name);
+        match (found, &change.expected) {
+            (Some(found), _) if found.removed_at.is_none() && found.election != claim.election => {
+                Done::RollBack(JobChangeOutcome::OtherElection(found.election.as_str().to_owned()))
+            }
+            (Some(found), Some(read))
+                if found.is_as_read(read)
+                    // A mark that stays where it is lies ahead of a clock that was stepped back.
+                    && (change.evaluated_until == found.evaluated_until
+                        || (found.evaluated_until..=now).contains(&change.evaluated_until)) =>
+            {
+                let id = found.id;
+                self.insert_ticks(claim, id, &change.settled, now);
+                Done::Commit(self.replace(claim, id, change, now))
+            }
+            (None, None) => match &change.definition {
+                Some(definition) => {
+                    let id = self.next_id();
+                    Done::Commit(self.start(claim, id, definition, now))
+                }
+                None => Done::RollBack(JobChangeOutcome::Changed(None)),
+            },
+            (Some(found), None) if found.removed_at.is_some() => match &change.definition {
+                Some(definition) => {
+                    let (id, from) = (found.id, found.evaluated_until.max(now));
+                    Done::Commit(self.start(claim, id, definition, from))
+                }
+                None => Done::RollBack(JobChangeOutcome::Changed(None)),
+            },
+            (Some(_) | None, Some(_)) | (Some(_), None) => Done::RollBack(JobChangeOutcome::Moved),
+        }
+    }
+
+    /// A job that is new or comes back.
+    fn start(
+        &mut self,
+        claim: &Claim,
+        id: i64,
+        definition: &JobDefinition,
+        evaluated_until: DateTime<Utc>,
+    ) -> JobChangeOutcome {
+        let job = Job {
+            id,
+            election: claim.election.clone(),
+            definition: definition.clone(),
+            fingerprint: definition.fingerprint(),
+            evaluated_until,
+            removed_at: None,
+            term: claim.term.get(),
+        };
+        let row = job.row();
+        self.jobs.insert(id, job);
+        JobChangeOutcome::Changed(Some(Box::new(row)))
+    }
+
+    fn replace(&mut self, claim: &Claim, id: i64, change: &JobChange, now: DateTime<Utc>) -> JobChangeOutcome {
+        let Some(job) = self.jobs.get_mut(&id) else { return JobChangeOutcome::Moved };
+        job.evaluated_until = change.evaluated_until;
+        job.term = claim.term.get();
+        match &change.definition {
+            Some(definition) => {
+                job.definition = definition.clone();
+                job.fingerprint = definition.fingerprint();
+                JobChangeOutcome::Changed(Some(Box::new(job.row())))
+            }
+            None => {
+                job.removed_at = Some(now);
+                JobChangeOutcome::Changed(None)
+            }
+        }
+    }
+
+    pub(super) fn record_ticks(
+        &mut self,
+        claim: &Claim,
+        record: &TicksRecord,
+        now: DateTime<Utc>,
+    ) -> Done<TicksOutcome> {
+        let as_read = self.jobs.get(&record.job.id).is_some_and(|job| {
+            job.election == claim.election
+                && job.is_as_read(&record.job)
+                && job.evaluated_until <= record.evaluated_until
+        });
+        if !as_read {
+            return Done::RollBack(TicksOutcome::Moved);
+        }
+        if record.evaluated_until > now {
+            return Done::RollBack(TicksOutcome::NotYet { now });
+        }
+        let (opened, written) = self.insert_ticks(claim, record.job.id, &record.ticks, now);
+        if let Some(job) = self.jobs.get_mut(&record.job.id) {
+            job.evaluated_until = record.evaluated_until;
+            job.term = claim.term.get();
+        }
+        let duplicates = u32::try_from(record.ticks.len().saturating_sub(written)).unwrap_or(u32::MAX);
+        Done::Commit(TicksOutcome::Recorded { opened, duplicates })
+    }
+
+    /// One run row per tick that has none; answers those that have work, and how many rows are new.
+    fn insert_ticks(
+        &mut self,
+        claim: &Claim,
+        job: i64,
+        ticks: &[TickRecord],
+        now: DateTime<Utc>,
+    ) -> (Vec<(DateTime<Utc>, Duration)>, usize) {
+        let (mut opened, mut written) = (Vec::new(), 0);
+        for tick in ticks {
+            let there = self.runs.values().any(|r| r.job_id == job && r.kind == RunKind::Tick && r.tick == tick.tick);
+            let Some(run) = self.run_row(claim, job, tick, now).filter(|_| !there) else { continue };
+            if run.state.is_open() {
+                opened.push((tick.tick, (now - tick.due_at).to_std().unwrap_or(Duration::ZERO)));
+            }
+            written += 1;
+            self.runs.insert(run.id, run);
+        }
+        (opened, written)
+    }
+
+    /// A run of a job, under the definition that is in force.
+    pub(super) fn run_row(&mut self, claim: &Claim, job: i64, tick: &TickRecord, now: DateTime<Utc>) -> Option<Run> {
+        let id = self.next_id();
+        let xact = self.xact();
+        let job = self.jobs.get(&job)?;
+        let state = tick.fate.state();
+        let deadline = job.definition.timing.run_deadline.filter(|_| state.is_open());
+        let (why, caught_up) = match &tick.fate {
+            TickFate::Open { caught_up } => (None, *caught_up),
+            TickFate::Skipped(why) | TickFate::Coalesced(why) | TickFate::Missed(why) => (Some(why.clone()), false),
+        };
+        Some(Run {
+            id,
+            job_id: job.id,
+            job: job.definition.name.clone(),
+            election: claim.election.clone(),
+            kind: RunKind::Tick,
+            request_id: None,
+            tick: tick.tick,
+            due_at: tick.due_at,
+            cutoff_at: tick.cutoff_at,
+            value_date: tick.value_date,
+            definition: job.definition.clone(),
+            fingerprint: job.fingerprint.clone(),
+            state,
+            why,
+            caught_up,
+            deadline_at: deadline.map(|deadline| tick.due_at + span(deadline)),
+            opened_term: claim.term.get(),
+            opened_at: now,
+            finished_at: (!state.is_open()).then_some(now),
+            worked_term: None,
+            deaths: 0,
+            was_planning: false,
+            xact,
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! The unfenced half of the port.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::MemoryStore;
+use super::state::{Done, MemoryState};
+use super::tenure::MemoryTenure;
+use crate::domain::{Claim, ElectionName};
+use crate::store::bounds::LIST_ROWS;
+use crate::store::{
+    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, FenceReject, HaltReport,
+    Health, HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
+    PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
+    RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
+    TenureStore, UnitFilter, UnitView,
+};
+
+/// There is one schema.
+const SCHEMA: i64 = 1;
+
+/// The rows of a list, within the bound.
+fn most(limit: u32) -> usize {
+    usize::try_from(limit.clamp(1, LIST_ROWS)).unwrap_or(usize::MAX)
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn health(&self) -> Result<Health, StoreError> {
+        self.look("health", |state, now| Health { now, lineage: state.lineage() })
+    }
+
+    async fn now(&self) -> Result<DateTime<Utc>, StoreError> {
+        self.look("now", |_state, now| now)
+    }
+
+    async fn bind(&self, coordinator: &CoordinatorBinding) -> Result<BindOutcome, StoreError> {
+        self.operate("bind", |state, _now| Ok(state.bind(coordinator)))
+    }
+
+    async fn fence(&self, election: &ElectionName) -> Result<Option<Fence>, StoreError> {
+        self.look("fence", |state, _now| state.fence_of(election))
+    }
+
+    async fn advance(&self, claim: &Claim, leader: &Leader, _within: Duration) -> Result<AdvanceOutcome, StoreError> {
+        let outcome = self.operate("advance", |state, now| Ok(state.advance(claim, leader, now)))?;
+        match &outcome {
+            AdvanceOutcome::Accepted { .. } => {}
+            AdvanceOutcome::Lost(found) => self.note(FenceReject {
+                presented: claim.clone(),
+                found: Some(*found),
+                operation: "advance".to_owned(),
+                replica: self.replica.clone(),
+                at: DateTime::UNIX_EPOCH,
+            }),
+        }
+        Ok(outcome)
+    }
+
+    async fn tenure(
+        &self,
+        claim: &Claim,
+        _limits: TenureLimits,
+        baseline: Lineage,
+        admission: Arc<dyn Admission>,
+    ) -> Result<Arc<dyn TenureStore>, StoreError> {
+        Ok(Arc::new(MemoryTenure::open(self, claim, baseline, admission)?))
+    }
+
+    async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
+        self.operate("note_tenure", |state, now| Ok(state.note_tenure(claim, ended, now)))
+    }
+
+    async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
+        let elections = self.look("halt", |state, _now| state.elections(scope))?;
+        let one =
+            |election| self.operate("halt", |state, now| Ok(Done::Commit(state.halt(election, reason, actor, now))));
+        elections.iter().map(one).collect()
+    }
+
+    async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
+        let elections = self.look("resume", |state, _now| state.elections(scope))?;
+        let one = |election| {
+            self.operate("resume", |state, now| Ok(Done::Commit(state.resume(election, reason, actor, now))))
+        };
+        elections.iter().map(one).collect()
+    }
+
+    async fn resumed_baseline(&self, election: &ElectionName) -> Result<Option<(Lineage, DateTime<Utc>)>, StoreError> {
+        self.look("resumed_baseline", |state, _now| state.resumed_baseline(election))
+    }
+
+    async fn request(&self, kind: &RequestKind, actor: &Actor, reason: Option<&str>) -> Result<Uuid, StoreError> {
+        self.operate("request", |state, now| state.file_request(kind, actor, reason, now))
+    }
+
+    async fn request_state(&self, request: Uuid) -> Result<Option<RequestState>, StoreError> {
+        self.look("request_state", |state, _now| state.request_state(request))
+    }
+
+    async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError> {
+        self.operate("import", |state, now| state.import(import, actor, now))
+    }
+
+    async fn imports(&self, limit: u32) -> Result<Vec<ImportRecord>, StoreError> {
+        self.look("imports", |state, _now| state.import_records(most(limit)))
+    }
+
+    async fn import_by_id(&self, import: i64) -> Result<Option<ImportView>, StoreError> {
+        self.look("import_by_id", |state, _now| state.import_view(import))
+    }
+
+    async fn revert_import(&self, import: i64, reason: &str, actor: &Actor) -> Result<RevertOutcome, StoreError> {
+        self.operate("revert_import", |state, now| Ok(state.revert_import(import, reason, actor, now)))
+    }
+
+    async fn status(&self) -> Result<StatusView, StoreError> {
+        self.look("status", |state, now| state.status(now))
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
+        self.look("runs", |state, now| state.runs_view(filter, most(filter.limit), now))
+    }
+
+    async fn run_by_id(&self, run: i64) -> Result<Option<RunView>, StoreError> {
+        self.look("run_by_id", |state, now| state.run_view(run, now))
+    }
+
+    async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
+        self.look("units", |state, _now| state.units_view(filter, most(filter.limit)))
+    }
+
+    async fn payouts(&self, _filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
+        Err(StoreError::Broken { operation: "payouts", detail: "not written yet".to_owned() })
+    }
+
+    async fn resolve_payout(
+        &self,
+        _key: &str,
+        _resolution: &Resolution,
+        _reason: &str,
+        _actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError> {
+        Err(StoreError::Broken { operation: "resolve_payout", detail: "not written yet".to_owned() })
+    }
+
+    async fn release_payouts(
+        &self,
+        _run: i64,
+        _keys: &[String],
+        _reason: &str,
+        _actor: &Actor,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        Err(StoreError::Broken { operation: "release_payouts", detail: "not written yet".to_owned() })
+    }
+
+    async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
+        Err(StoreError::Broken { operation: "receivers", detail: "not written yet".to_owned() })
+    }
+
+    async fn resume_receiver(&self, _origin: &str, _reason: &str, _actor: &Actor) -> Result<bool, StoreError> {
+        Err(StoreError::Broken { operation: "resume_receiver", detail: "not written yet".to_owned() })
+    }
+
+    async fn hold_merchant(&self, _merchant: &str, _reason: &str, _actor: &Actor) -> Result<HoldReport, StoreError> {
+        Err(StoreError::Broken { operation: "hold_merchant", detail: "not written yet".to_owned() })
+    }
+
+    async fn release_merchant(
+        &self,
+        _merchant: &str,
+        _reason: &str,
+        _actor: &Actor,
+    ) -> Result<Option<u64>, StoreError> {
+        Err(StoreError::Broken { operation: "release_merchant", detail: "not written yet".to_owned() })
+    }
+
+    async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
+        Err(StoreError::Broken { operation: "merchant_holds", detail: "not written yet".to_owned() })
+    }
+
+    async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {
+        self.look("history", |state, _now| state.history(most(limit)))
+    }
+
+    async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError> {
+        self.look("figures", |state, now| state.figures(election, now))
+    }
+
+    async fn audit(&self) -> Result<AuditReport, StoreError> {
+        self.look("audit", MemoryState::audit)
+    }
+
+    async fn migrate(&self) -> Result<(i64, i64), StoreError> {
+        Ok((SCHEMA, SCHEMA))
+    }
+
+    async fn close(&self) {}
+}

@@ -1,0 +1,143 @@
+//! What a promotion finds of the terms before it, and the note of who works on a run.
+
+use chrono::{DateTime, Utc};
+
+use super::rows::Run;
+use super::state::{Done, MemoryState};
+use crate::domain::Claim;
+use crate::domain::run::RunState;
+use crate::domain::unit::UnitState;
+use crate::store::{DEATHS_BEFORE_SET_ASIDE, OpenRun, Pulse, Recovery, RequestState};
+
+/// Ends of a term whose leader lived on: no death over its runs.
+const LIVED_ON: &[&str] = &[
+    "drain",
+    "cordoned",
+    "transfer",
+    "session_lost",
+    "lease_gone",
+    "leader_key_gone",
+    "leader_key_taken",
+    "ineligible",
+    "fenced",
+];
+
+impl Run {
+    /// Whether it has work in that election.
+    fn is_work_of(&self, claim: &Claim) -> bool {
+        self.election == claim.election && self.state.is_open()
+    }
+
+    fn open(&self) -> OpenRun {
+        OpenRun {
+            id: self.id,
+            job_id: self.job_id,
+            definition: self.definition.clone(),
+            kind: self.kind,
+            request_id: self.request_id,
+            tick: self.tick,
+            due_at: self.due_at,
+            cutoff_at: self.cutoff_at,
+            value_date: self.value_date,
+            state: self.state,
+            caught_up: self.caught_up,
+            opened_at: self.opened_at,
+        }
+    }
+}
+
+impl MemoryState {
+    pub(super) fn pulse(&self, claim: &Claim, now: DateTime<Utc>) -> Pulse {
+        let waits = |request: &&super::rows::Request| {
+            request.election == claim.election && request.result == RequestState::Waiting
+        };
+        Pulse {
+            now,
+            requests: self.requests.iter().filter(waits).count() as u64,
+            open_runs: self.runs.values().filter(|run| run.is_work_of(claim)).count() as u64,
+        }
+    }
+
+    /// Oldest due first.
+    pub(super) fn open_runs(&self, claim: &Claim) -> Vec<OpenRun> {
+        let mut runs: Vec<OpenRun> = self.runs.values().filter(|run| run.is_work_of(claim)).map(Run::open).collect();
+        runs.sort_by_key(|run| (run.due_at, run.id));
+        runs
+    }
+
+    /// Notes that this term works on a run.
+    pub(super) fn begin_work(&mut self, claim: &Claim, run: i64) -> Done<()> {
+        match self.runs.get_mut(&run).filter(|run| run.is_work_of(claim)) {
+            Some(run) => {
+                run.worked_term = Some(claim.term.get());
+                Done::Commit(())
+            }
+            None => Done::RollBack(()),
+        }
+    }
+
+    /// A planned end: nobody died over these runs.
+    pub(super) fn release(&mut self, claim: &Claim) -> Done<()> {
+        for run in self.runs.values_mut() {
+            if run.is_work_of(claim) && run.worked_term == Some(claim.term.get()) {
+                run.worked_term = None;
+            }
+        }
+        Done::Commit(())
+    }
+
+    /// Turns what lower terms left on the wire, counts their deaths, sets aside the runs that killed too many.
+    pub(super) fn recover(&mut self, claim: &Claim, now: DateTime<Utc>) -> Done<Recovery> {
+        let calls_unknown = self.doubt_lower_terms(claim, now);
+        let taken: Vec<(i64, i64)> = self
+            .runs
+            .values()
+            .filter(|run| run.is_work_of(claim))
+            .filter_map(|run| run.worked_term.filter(|term| *term < claim.term.get()).map(|term| (run.id, term)))
+            .collect();
+        let mut runs_set_aside = Vec::new();
+        for (id, term) in &taken {
+            let progress = self.batches.iter().any(|batch| batch.run_id == *id && batch.term == *term);
+            let lived = self.terms.iter().map(|row| &row.view).any(|view| {
+                view.election == claim.election
+                    && view.term == *term
+                    && view.end_reason.as_deref().is_some_and(|reason| LIVED_ON.contains(&reason))
+            });
+            let Some(run) = self.runs.get_mut(id) else { continue };
+            run.worked_term = None;
+            run.deaths = match (progress, lived) {
+                (true, _) => 0,
+                (false, true) => run.deaths,
+                (false, false) => run.deaths + 1,
+            };
+            if run.deaths >= DEATHS_BEFORE_SET_ASIDE {
+                runs_set_aside.push(*id);
+            }
+        }
+        for run in &runs_set_aside {
+            self.set_run_aside(claim, *run, now);
+        }
+        let runs_taken_over = taken.len() as u64;
+        Done::Commit(Recovery { calls_unknown, runs_set_aside, runs_taken_over })
+    }
+
+    fn set_run_aside(&mut self, claim: &Claim, run: i64, now: DateTime<Utc>) {
+        let error = format!(
+            "{DEATHS_BEFORE_SET_ASIDE} leaders died over this run without one of its units ending; look for what kills \
+             them, then retry its units"
+        );
+        let (xact, term) = (self.xact(), claim.term.get());
+        for unit in self.units.values_mut() {
+            if unit.run_id == run && unit.state == UnitState::Pending {
+                unit.last_error = Some(error.clone());
+                unit.end(UnitState::SetAside, None, term, xact, now);
+            }
+        }
+        if let Some(run) = self.runs.get_mut(&run) {
+            run.was_planning = run.state == RunState::Planning;
+            run.state = RunState::CompleteSetAside;
+            run.why = Some(error);
+            run.finished_at = Some(now);
+        }
+    }
+}

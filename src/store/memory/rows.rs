@@ -1,0 +1,204 @@
+//! What the store holds: the rows of the other stores' tables, as values. Times are the injected clock's; `xact` is the count of
+//! commits at which a row was written, the proof of fencing.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use uuid::Uuid;
+
+use crate::domain::entry::NewEntry;
+use crate::domain::instruction::{InstructionKind, InstructionState};
+use crate::domain::job::JobDefinition;
+use crate::domain::money::Currency;
+use crate::domain::netting::Posting;
+use crate::domain::run::{RunKind, RunState};
+use crate::domain::unit::UnitState;
+use crate::domain::{ElectionName, JobName};
+use crate::store::{ActView, FenceHolder, Halt, ImportRecord, Lineage, RequestKind, RequestState, TermView};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FenceRow {
+    pub(super) holder: FenceHolder,
+    pub(super) halt: Option<Halt>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TermRow {
+    pub(super) view: TermView,
+    /// Commits before the acceptance: all that lower terms wrote is at or below it.
+    pub(super) snapshot: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ActRow {
+    pub(super) view: ActView,
+    pub(super) election: Option<ElectionName>,
+    /// Whether it found what it wanted done already.
+    pub(super) already: bool,
+    /// What a resume accepted.
+    pub(super) baseline: Option<Lineage>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Job {
+    pub(super) id: i64,
+    pub(super) election: ElectionName,
+    pub(super) definition: JobDefinition,
+    pub(super) fingerprint: String,
+    pub(super) evaluated_until: DateTime<Utc>,
+    pub(super) removed_at: Option<DateTime<Utc>>,
+    pub(super) term: i64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Run {
+    pub(super) id: i64,
+    pub(super) job_id: i64,
+    pub(super) job: JobName,
+    pub(super) election: ElectionName,
+    pub(super) kind: RunKind,
+    pub(super) request_id: Option<Uuid>,
+    pub(super) tick: DateTime<Utc>,
+    pub(super) due_at: DateTime<Utc>,
+    pub(super) cutoff_at: DateTime<Utc>,
+    pub(super) value_date: NaiveDate,
+    pub(super) definition: JobDefinition,
+    pub(super) fingerprint: String,
+    pub(super) state: RunState,
+    pub(super) why: Option<String>,
+    pub(super) caught_up: bool,
+    pub(super) deadline_at: Option<DateTime<Utc>>,
+    pub(super) opened_term: i64,
+    pub(super) opened_at: DateTime<Utc>,
+    pub(super) finished_at: Option<DateTime<Utc>>,
+    /// The term that works on it now, and the deaths of such terms without progress.
+    pub(super) worked_term: Option<i64>,
+    pub(super) deaths: u32,
+    /// Set aside while its units were still being written: a retry plans on.
+    pub(super) was_planning: bool,
+    pub(super) xact: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Batch {
+    pub(super) id: i64,
+    pub(super) run_id: i64,
+    pub(super) election: ElectionName,
+    pub(super) term: i64,
+    pub(super) settled: u64,
+    pub(super) carried: u64,
+    pub(super) empty: u64,
+    pub(super) instructions: u64,
+    pub(super) committed_at: DateTime<Utc>,
+    pub(super) xact: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unit {
+    pub(super) id: i64,
+    pub(super) run_id: i64,
+    pub(super) election: ElectionName,
+    pub(super) key: String,
+    /// Of a ledger unit.
+    pub(super) ledger: Option<(Currency, String)>,
+    pub(super) state: UnitState,
+    pub(super) attempts: u32,
+    pub(super) next_attempt_at: Option<DateTime<Utc>>,
+    pub(super) last_error: Option<String>,
+    pub(super) generation: u32,
+    pub(super) net: Option<i64>,
+    pub(super) batch_id: Option<i64>,
+    pub(super) term: Option<i64>,
+    pub(super) xact: Option<u64>,
+    pub(super) ended_at: Option<DateTime<Utc>>,
+}
+
+impl Unit {
+    /// Ends the unit, under a term.
+    pub(super) fn end(&mut self, state: UnitState, batch: Option<i64>, term: i64, xact: u64, now: DateTime<Utc>) {
+        self.state = state;
+        self.batch_id = batch;
+        self.term = Some(term);
+        self.xact = Some(xact);
+        self.next_attempt_at = None;
+        self.ended_at = Some(now);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) id: i64,
+    pub(super) source: String,
+    pub(super) new: NewEntry,
+    /// None for what bursar writes itself.
+    pub(super) import_id: Option<i64>,
+    /// The job of a carry, or of the opposite of what it settled: only that job takes it.
+    pub(super) job_id: Option<i64>,
+    /// Set once and for ever.
+    pub(super) unit_id: Option<i64>,
+    pub(super) withdrawn_at: Option<DateTime<Utc>>,
+    pub(super) reverted_at: Option<DateTime<Utc>>,
+}
+
+impl Entry {
+    /// Neither in a unit nor withdrawn.
+    pub(super) const fn is_open(&self) -> bool {
+        self.unit_id.is_none() && self.withdrawn_at.is_none()
+    }
+
+    /// Its id is taken.
+    pub(super) const fn stands(&self) -> bool {
+        self.withdrawn_at.is_none() && self.reverted_at.is_none()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Journal {
+    pub(super) unit_id: i64,
+    pub(super) generation: u32,
+    pub(super) election: ElectionName,
+    pub(super) term: i64,
+    pub(super) currency: Currency,
+    pub(super) postings: Vec<Posting>,
+    pub(super) xact: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Instruction {
+    pub(super) id: i64,
+    pub(super) unit_id: i64,
+    pub(super) run_id: i64,
+    pub(super) election: ElectionName,
+    pub(super) kind: InstructionKind,
+    pub(super) generation: u32,
+    pub(super) key: String,
+    /// Of a payout: to whom and how much.
+    pub(super) payout: Option<(String, Currency, i64)>,
+    pub(super) body: Vec<u8>,
+    pub(super) value_date: NaiveDate,
+    pub(super) idempotent: bool,
+    pub(super) state: InstructionState,
+    pub(super) reason: Option<&'static str>,
+    pub(super) attempts: u32,
+    /// Once any try's outcome was unknown, for good.
+    pub(super) in_doubt: bool,
+    pub(super) first_sent_at: Option<DateTime<Utc>>,
+    pub(super) next_attempt_at: Option<DateTime<Utc>>,
+    pub(super) last_error: Option<String>,
+    /// The term that wrote it, and the one that sends it.
+    pub(super) term: i64,
+    pub(super) sending_term: Option<i64>,
+    pub(super) xact: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) id: Uuid,
+    pub(super) election: ElectionName,
+    pub(super) kind: RequestKind,
+    pub(super) at: DateTime<Utc>,
+    pub(super) result: RequestState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Import {
+    pub(super) record: ImportRecord,
+}

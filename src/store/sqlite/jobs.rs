@@ -1,0 +1,158 @@
+//! Job rows: the definition in force and how far its ticks were evaluated.
+
+use chrono::{DateTime, Utc};
+use sqlx::Row;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use super::columns::{json, json_text, micros, time};
+use super::error::at;
+use super::ticks;
+use super::tx::Done;
+use crate::domain::Claim;
+use crate::domain::job::JobDefinition;
+use crate::store::readable::{Said, readable};
+use crate::store::{JobChange, JobChangeOutcome, JobRow, JobsView, StoreError};
+
+/// The jobs of the election, and the store's time.
+pub(super) async fn jobs(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    said: &Said,
+) -> Result<Done<JobsView>, StoreError> {
+    let operation = "jobs";
+    // The time first: what a job was evaluated up to is then never after it.
+    let now = super::binding::now(connection).await?;
+    let rows = sqlx::query(include_str!("sql/jobs.sql"))
+        .bind(claim.election.as_str())
+        .fetch_all(connection)
+        .await
+        .map_err(at(operation))?;
+    let (jobs, unreadable) = readable(&rows, job_of, said, "job", |row| row.try_get("name").ok());
+    Ok(Done::RollBack(JobsView { now, jobs, unreadable }))
+}
+
+fn job_of(row: &SqliteRow) -> Result<JobRow, sqlx::Error> {
+    Ok(JobRow {
+        id: row.try_get("id")?,
+        definition: json(row, "definition")?,
+        fingerprint: row.try_get("fingerprint")?,
+        evaluated_until: time(row, "evaluated_until")?,
+        paused: row.try_get("paused_reason")?,
+    })
+}
+
+/// A job row as it is found under the file's write lock.
+struct Found {
+    id: i64,
+    election: String,
+    fingerprint: String,
+    evaluated_until: DateTime<Utc>,
+    removed: bool,
+    now: DateTime<Utc>,
+}
+
+impl Found {
+    fn read(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            election: row.try_get("election")?,
+            fingerprint: row.try_get("fingerprint")?,
+            evaluated_until: time(row, "evaluated_until")?,
+            removed: row.try_get("removed")?,
+            now: time(row, "now")?,
+        })
+    }
+
+    /// Whether it is the row that the caller read, and the time up to which it is evaluated now has come. A mark that stays
+    /// where it is is accepted in any case: it lies ahead of a clock that was stepped back.
+    fn is(&self, expected: &JobRow, evaluated_until: DateTime<Utc>) -> bool {
+        self.id == expected.id
+            && self.fingerprint == expected.fingerprint
+            && self.evaluated_until == expected.evaluated_until
+            && (evaluated_until == self.evaluated_until || (self.evaluated_until..=self.now).contains(&evaluated_until))
+    }
+}
+
+/// Brings one job row up to the schedule: what the old definition owed, then the new one.
+pub(super) async fn change_job(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    change: &JobChange,
+) -> Result<Done<JobChangeOutcome>, StoreError> {
+    let operation = "change_job";
+    let row = sqlx::query(include_str!("sql/job_lock.sql"))
+        .bind(change.name.as_str())
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(at(operation))?;
+    let found = row.as_ref().map(Found::read).transpose().map_err(at(operation))?;
+    let moved = Ok(Done::RollBack(JobChangeOutcome::Moved));
+    match (found, &change.expected) {
+        (Some(found), _) if !found.removed && found.election != claim.election.as_str() => {
+            Ok(Done::RollBack(JobChangeOutcome::OtherElection(found.election)))
+        }
+        (Some(found), Some(expected)) if !found.removed && found.is(expected, change.evaluated_until) => {
+            ticks::insert(connection, operation, claim, expected, &change.settled).await?;
+            replace(connection, claim, &found, change).await
+        }
+        (None, None) => match &change.definition {
+            Some(definition) => start(connection, claim, definition, include_str!("sql/job_insert.sql")).await,
+            None => Ok(Done::RollBack(JobChangeOutcome::Changed(None))),
+        },
+        (Some(found), None) if found.removed => match &change.definition {
+            Some(definition) => start(connection, claim, definition, include_str!("sql/job_return.sql")).await,
+            None => Ok(Done::RollBack(JobChangeOutcome::Changed(None))),
+        },
+        (Some(_) | None, Some(_)) | (Some(_), None) => moved,
+    }
+}
+
+/// A job that is new or comes back starts at the store's now. No row: somebody else was first.
+async fn start(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    definition: &JobDefinition,
+    statement: &'static str,
+) -> Result<Done<JobChangeOutcome>, StoreError> {
+    let operation = "change_job";
+    let row = sqlx::query(statement)
+        .bind(definition.name.as_str())
+        .bind(claim.election.as_str())
+        .bind(json_text(definition).map_err(at(operation))?)
+        .bind(definition.fingerprint())
+        .bind(claim.term.get())
+        .fetch_optional(connection)
+        .await
+        .map_err(at(operation))?;
+    match row {
+        Some(row) => {
+            let job = job_of(&row).map_err(at(operation))?;
+            Ok(Done::Commit(JobChangeOutcome::Changed(Some(Box::new(job)))))
+        }
+        None => Ok(Done::RollBack(JobChangeOutcome::Moved)),
+    }
+}
+
+async fn replace(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    found: &Found,
+    change: &JobChange,
+) -> Result<Done<JobChangeOutcome>, StoreError> {
+    let operation = "change_job";
+    let definition = change.definition.as_ref().map(json_text).transpose().map_err(at(operation))?;
+    let row = sqlx::query(include_str!("sql/job_replace.sql"))
+        .bind(found.id)
+        .bind(definition)
+        .bind(change.definition.as_ref().map(JobDefinition::fingerprint))
+        .bind(micros(change.evaluated_until))
+        .bind(claim.term.get())
+        .fetch_one(connection)
+        .await
+        .map_err(at(operation))?;
+    let job = match change.definition {
+        Some(_) => Some(Box::new(job_of(&row).map_err(at(operation))?)),
+        None => None,
+    };
+    Ok(Done::Commit(JobChangeOutcome::Changed(job)))
+}

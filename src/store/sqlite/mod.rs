@@ -1,0 +1,58 @@
+//! SQLite behind the store's port: one file, the replicas all on one host.
+//!
+//! Whoever writes begins with BEGIN IMMEDIATE and so holds the file's one write lock: what it reads of the fence stays true
+//! until its transaction ends, and one that advances waits for it, or it for the one that advances. A commit is on the disk
+//! when it is answered (`synchronous = FULL`, looked at on every connection). SQL stands in `sql/`; every file is prepared
+//! against a migrated database by a test.
+//!
+//! What it does not give, compared with PostgreSQL: several writers at a time, a session that the server ends when its
+//! client stands still (`process` does it from outside, for replicas), and an outside memory that notices a restored file.
+//!
+//! Deliberately absent: retries (the caller knows what a fault means for its batch) and any cache of what the database says.
+
+mod acts;
+mod advance;
+mod audit;
+mod audit_checks;
+mod binding;
+mod calls;
+mod charge;
+mod columns;
+mod error;
+mod execute;
+mod fence;
+mod figures;
+mod file;
+mod finish;
+mod fitness;
+mod halt;
+mod history;
+mod import;
+mod jobs;
+mod lineage;
+mod migrate;
+mod open_runs;
+mod plan;
+mod port;
+mod process;
+mod recover;
+mod refusals;
+mod requests;
+mod revert;
+mod runs;
+mod sessions;
+mod settings;
+mod settle;
+mod settle_ledger;
+mod settle_parts;
+mod status;
+mod store;
+mod tenure;
+mod ticks;
+mod tx;
+mod units;
+mod watch;
+mod within;
+
+pub use settings::SqliteSettings;
+pub use store::SqliteStore;

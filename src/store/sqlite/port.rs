@@ -1,0 +1,247 @@
+//! The unfenced half of the port: each operation with its session, its transaction and its bound.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::halt::{Switch, switch};
+use super::store::{SqliteStore, finish};
+use super::tenure::SqliteTenure;
+use super::tx::{Done, read};
+use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
+use super::{
+    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, requests, revert, runs, status,
+    units,
+};
+use crate::domain::{Claim, ElectionName};
+use crate::store::{
+    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health,
+    HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
+    PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
+    RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
+    TenureStore, UnitFilter, UnitView,
+};
+
+/// An operation that reads one snapshot on a control session.
+macro_rules! control {
+    ($self:ident, $operation:literal, $bound:expr, $connection:ident => $work:expr) => {{
+        let mut tx = read(&$self.control, $operation).await?;
+        let $connection = tx.conn();
+        let done = within($operation, $bound, $work).await;
+        finish(tx, done.map(Done::RollBack)).await
+    }};
+}
+
+/// The same, reading for people: one at a time, so that the fence never waits for them.
+macro_rules! reading {
+    ($self:ident, $operation:literal, $connection:ident => $work:expr) => {{
+        let _turn = within($operation, READ, async {
+            $self.reading.acquire().await.map_err(|_closed| StoreError::Ended { operation: $operation })
+        })
+        .await?;
+        control!($self, $operation, READ, $connection => $work)
+    }};
+}
+
+/// A short operation that writes.
+macro_rules! acting {
+    ($self:ident, $operation:literal, $connection:ident => $work:expr) => {{
+        let mut tx = $self.control_tx($operation).await?;
+        let $connection = tx.conn();
+        let done = within($operation, CONTROL, $work).await;
+        finish(tx, done).await
+    }};
+}
+
+/// A command with one long transaction.
+macro_rules! command {
+    ($self:ident, $operation:literal, $connection:ident => $work:expr) => {{
+        let mut tx = $self.command_tx($operation).await?;
+        let $connection = tx.conn();
+        let done = within($operation, COMMAND, $work).await;
+        finish(tx, done).await
+    }};
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn health(&self) -> Result<Health, StoreError> {
+        let health = fitness::health(self).await?;
+        if let Err(error) = within("note_tenure", HEALTH, self.tell_ends()).await {
+            tracing::debug!(%error, "the ends of tenures could not be noted");
+        }
+        Ok(health)
+    }
+
+    async fn now(&self) -> Result<DateTime<Utc>, StoreError> {
+        control!(self, "now", CONTROL, connection => binding::now(connection))
+    }
+
+    async fn bind(&self, coordinator: &CoordinatorBinding) -> Result<BindOutcome, StoreError> {
+        acting!(self, "bind", connection => binding::bind(connection, coordinator))
+    }
+
+    async fn fence(&self, election: &ElectionName) -> Result<Option<Fence>, StoreError> {
+        control!(self, "fence", CONTROL, connection => fence::read(connection, "fence", election))
+    }
+
+    async fn advance(&self, claim: &Claim, leader: &Leader, within: Duration) -> Result<AdvanceOutcome, StoreError> {
+        advance::advance(self, claim, leader, within).await
+    }
+
+    async fn tenure(
+        &self,
+        claim: &Claim,
+        limits: TenureLimits,
+        baseline: Lineage,
+        admission: Arc<dyn Admission>,
+    ) -> Result<Arc<dyn TenureStore>, StoreError> {
+        Ok(Arc::new(SqliteTenure::open(self, claim, limits, baseline, admission).await?))
+    }
+
+    async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
+        let Some(ended) = ended else {
+            return acting!(self, "note_tenure", connection => binding::note_tenure(connection, claim, None));
+        };
+        // Before it is tried: whoever waits may give up, and then it is said again with the next health check.
+        self.end_to_tell(claim, ended);
+        self.tell_ends().await
+    }
+
+    async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
+        switch(self, Switch::Halt, scope, reason, actor).await
+    }
+
+    async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
+        switch(self, Switch::Resume, scope, reason, actor).await
+    }
+
+    async fn resumed_baseline(&self, election: &ElectionName) -> Result<Option<(Lineage, DateTime<Utc>)>, StoreError> {
+        control!(self, "resumed_baseline", CONTROL, connection => halt::resumed_baseline(connection, election))
+    }
+
+    async fn request(&self, kind: &RequestKind, actor: &Actor, reason: Option<&str>) -> Result<Uuid, StoreError> {
+        acting!(self, "request", connection => requests::file(connection, kind, actor, reason))
+    }
+
+    async fn request_state(&self, request: Uuid) -> Result<Option<RequestState>, StoreError> {
+        control!(self, "request_state", CONTROL, connection => requests::state(connection, request))
+    }
+
+    async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError> {
+        // Before the file's write lock is taken.
+        let file = import::File::of(import)?;
+        command!(self, "import", connection => import::import(connection, &file, actor))
+    }
+
+    async fn imports(&self, limit: u32) -> Result<Vec<ImportRecord>, StoreError> {
+        reading!(self, "imports", connection => import::imports(connection, limit))
+    }
+
+    async fn import_by_id(&self, import: i64) -> Result<Option<ImportView>, StoreError> {
+        reading!(self, "import_by_id", connection => import::import_by_id(connection, import))
+    }
+
+    async fn revert_import(&self, import: i64, reason: &str, actor: &Actor) -> Result<RevertOutcome, StoreError> {
+        command!(self, "revert_import", connection => revert::revert_import(connection, import, reason, actor))
+    }
+
+    async fn status(&self) -> Result<StatusView, StoreError> {
+        reading!(self, "status", connection => status::status(connection))
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
+        reading!(self, "runs", connection => runs::runs(connection, filter))
+    }
+
+    async fn run_by_id(&self, run: i64) -> Result<Option<RunView>, StoreError> {
+        reading!(self, "run_by_id", connection => runs::run_by_id(connection, run))
+    }
+
+    async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
+        reading!(self, "units", connection => units::units(connection, filter))
+    }
+
+    async fn payouts(&self, _filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
+        Err(StoreError::Broken { operation: "payouts", detail: "not written yet".to_owned() })
+    }
+
+    async fn resolve_payout(
+        &self,
+        _key: &str,
+        _resolution: &Resolution,
+        _reason: &str,
+        _actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError> {
+        Err(StoreError::Broken { operation: "resolve_payout", detail: "not written yet".to_owned() })
+    }
+
+    async fn release_payouts(
+        &self,
+        _run: i64,
+        _keys: &[String],
+        _reason: &str,
+        _actor: &Actor,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        Err(StoreError::Broken { operation: "release_payouts", detail: "not written yet".to_owned() })
+    }
+
+    async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
+        Err(StoreError::Broken { operation: "receivers", detail: "not written yet".to_owned() })
+    }
+
+    async fn resume_receiver(&self, _origin: &str, _reason: &str, _actor: &Actor) -> Result<bool, StoreError> {
+        Err(StoreError::Broken { operation: "resume_receiver", detail: "not written yet".to_owned() })
+    }
+
+    async fn hold_merchant(&self, _merchant: &str, _reason: &str, _actor: &Actor) -> Result<HoldReport, StoreError> {
+        Err(StoreError::Broken { operation: "hold_merchant", detail: "not written yet".to_owned() })
+    }
+
+    async fn release_merchant(
+        &self,
+        _merchant: &str,
+        _reason: &str,
+        _actor: &Actor,
+    ) -> Result<Option<u64>, StoreError> {
+        Err(StoreError::Broken { operation: "release_merchant", detail: "not written yet".to_owned() })
+    }
+
+    async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
+        Err(StoreError::Broken { operation: "merchant_holds", detail: "not written yet".to_owned() })
+    }
+
+    async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {
+        reading!(self, "history", connection => history::history(connection, limit))
+    }
+
+    async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError> {
+        reading!(self, "figures", connection => figures::figures(connection, election))
+    }
+
+    async fn audit(&self) -> Result<AuditReport, StoreError> {
+        let mut tx = self.snapshot_tx("audit").await?;
+        let worked = within("audit", COMMAND, audit::audit(tx.conn())).await;
+        finish(tx, worked.map(Done::RollBack)).await
+    }
+
+    async fn migrate(&self) -> Result<(i64, i64), StoreError> {
+        let (before, _) = self.file.make_ready("migrate").await?;
+        let (_, now) = command!(self, "migrate", connection => migrate::migrate(connection, "migrate"))?;
+        Ok((before, now))
+    }
+
+    async fn close(&self) {
+        // Each is bounded by itself.
+        self.notes.close();
+        self.notes.wait().await;
+        self.control.close();
+        // The last connection of a file brings its log in and removes it.
+        if !self.control.gone(CONTROL).await {
+            tracing::warn!("connections with the file could not be seen to close");
+        }
+    }
+}

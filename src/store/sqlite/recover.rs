@@ -1,0 +1,84 @@
+//! What a promotion finds of the terms before it, and what a planned end leaves.
+//!
+//! What a lower term held is known to be dead: nobody waits for a time-out here. Safe to repeat: what was counted or turned
+//! is no longer as it is looked for.
+
+use sqlx::Row;
+use sqlx::sqlite::SqliteConnection;
+
+use super::columns::{json_text, small_count};
+use super::error::at;
+use super::tx::Done;
+use crate::domain::Claim;
+use crate::store::{DEATHS_BEFORE_SET_ASIDE, Recovery, StoreError};
+
+const OPERATION: &str = "recover";
+
+/// Turns what lower terms left `sending`, counts their deaths, and sets aside the runs that killed too many.
+pub(super) async fn recover(connection: &mut SqliteConnection, claim: &Claim) -> Result<Done<Recovery>, StoreError> {
+    let mut calls = 0;
+    // Units first: which of them wait for a person is read from their instructions as they were left.
+    for statement in [include_str!("sql/recover_units.sql"), include_str!("sql/recover_sending.sql")] {
+        calls = sqlx::query(statement)
+            .bind(claim.election.as_str())
+            .bind(claim.term.get())
+            .execute(&mut *connection)
+            .await
+            .map_err(at(OPERATION))?
+            .rows_affected();
+    }
+    let runs = sqlx::query(include_str!("sql/recover_runs.sql"))
+        .bind(claim.election.as_str())
+        .bind(claim.term.get())
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?;
+    let mut doomed = Vec::new();
+    for row in &runs {
+        if small_count(row, "deaths").map_err(at(OPERATION))? >= DEATHS_BEFORE_SET_ASIDE {
+            doomed.push(row.try_get::<i64, _>("id").map_err(at(OPERATION))?);
+        }
+    }
+    doomed.sort_unstable();
+    if !doomed.is_empty() {
+        set_aside(connection, claim, &doomed).await?;
+    }
+    Ok(Done::Commit(Recovery {
+        calls_unknown: calls,
+        runs_set_aside: doomed,
+        runs_taken_over: u64::try_from(runs.len()).unwrap_or(u64::MAX),
+    }))
+}
+
+async fn set_aside(connection: &mut SqliteConnection, claim: &Claim, runs: &[i64]) -> Result<(), StoreError> {
+    let error = format!(
+        "{DEATHS_BEFORE_SET_ASIDE} leaders died over this run without one of its units ending; look for what kills them, \
+         then retry its units"
+    );
+    let runs = json_text(runs).map_err(at(OPERATION))?;
+    sqlx::query(include_str!("sql/recover_set_aside_units.sql"))
+        .bind(runs.as_str())
+        .bind(error.as_str())
+        .bind(claim.term.get())
+        .execute(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?;
+    sqlx::query(include_str!("sql/recover_set_aside_runs.sql"))
+        .bind(runs.as_str())
+        .bind(error.as_str())
+        .execute(connection)
+        .await
+        .map(|_| ())
+        .map_err(at(OPERATION))
+}
+
+/// A planned end: no run counts this tenure as a death.
+pub(super) async fn release(connection: &mut SqliteConnection, claim: &Claim) -> Result<Done<()>, StoreError> {
+    sqlx::query(include_str!("sql/release.sql"))
+        .bind(claim.election.as_str())
+        .bind(claim.term.get())
+        .execute(connection)
+        .await
+        .map_err(at("release"))?;
+    Ok(Done::Commit(()))
+}

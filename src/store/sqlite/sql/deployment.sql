@@ -1,0 +1,2 @@
+-- The deployment's identity.
+select d.deployment_id from deployment d;

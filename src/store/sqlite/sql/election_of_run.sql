@@ -1,0 +1,2 @@
+-- The election of a run.
+select r.election from run r where r.id = ?1;

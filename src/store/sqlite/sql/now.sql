@@ -1,0 +1,2 @@
+-- The store's time.
+select now from clock;

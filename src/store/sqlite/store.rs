@@ -1,0 +1,168 @@
+//! The store of one process: its control sessions, and where its tenures and commands get theirs from.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use super::columns::id;
+use super::error::at;
+use super::file::File;
+use super::sessions::{Purpose, Sessions};
+use super::settings::SqliteSettings;
+use super::tx::{Done, Tx, begin_immediate, read};
+use super::within::{CONTROL, within};
+use crate::domain::Claim;
+use crate::store::StoreError;
+
+/// Sessions of the control set: eligibility, status and refusals must never wait for work.
+pub const CONTROL_CONNECTIONS: u32 = 3;
+
+/// Readings for people at a time (status, lists, figures): one control session is free for the fence whatever they do.
+const READING: usize = 1;
+
+/// The longest wait for a free control session.
+const CONTROL_ACQUIRE: Duration = Duration::from_secs(5);
+
+/// Ends of tenures that are remembered while the store cannot be written.
+const UNTOLD: usize = 100;
+
+/// The store on SQLite.
+#[derive(Debug)]
+pub struct SqliteStore {
+    pub(super) file: Arc<File>,
+    /// The replica's id.
+    pub(super) replica: String,
+    pub(super) control: Arc<Sessions>,
+    /// Readings for people.
+    pub(super) reading: Semaphore,
+    /// Ends of tenures that the store was not told of yet: a leader whose end is not on record counts as dead.
+    untold: Mutex<Vec<(Claim, String)>>,
+    /// Refusals that are being written down.
+    pub(super) notes: TaskTracker,
+    deployment_id: OnceLock<Uuid>,
+}
+
+impl SqliteStore {
+    /// Makes the store without touching the file; whatever asks first makes it ready. [`SqliteStore::open`] does it at once.
+    #[must_use]
+    pub fn new(settings: &SqliteSettings) -> Self {
+        let file = Arc::new(File::new(settings));
+        Self {
+            control: Sessions::new(Arc::clone(&file), CONTROL_CONNECTIONS, CONTROL_ACQUIRE, Purpose::Control),
+            file,
+            replica: settings.replica.clone(),
+            reading: Semaphore::new(READING),
+            untold: Mutex::new(Vec::new()),
+            notes: TaskTracker::new(),
+            deployment_id: OnceLock::new(),
+        }
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Looks at the file, and makes it and brings it up where the settings say so.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and what to do; nothing was changed in it then.
+    pub async fn open(&self) -> Result<(), StoreError> {
+        self.file.make_ready("open").await.map(|_| ())
+    }
+
+    /// The deployment's identity, read once.
+    pub(super) async fn deployment_id(&self) -> Result<Uuid, StoreError> {
+        if let Some(id) = self.deployment_id.get() {
+            return Ok(*id);
+        }
+        let operation = "deployment";
+        let mut held = self.control.acquire(operation).await?;
+        let deployment = within(operation, CONTROL, async {
+            let row = sqlx::query(include_str!("sql/deployment.sql"))
+                .fetch_one(held.connection())
+                .await
+                .map_err(at(operation))?;
+            id(&row, "deployment_id").map_err(at(operation))
+        })
+        .await?;
+        held.give_back();
+        Ok(*self.deployment_id.get_or_init(|| deployment))
+    }
+
+    /// Remembers how a tenure ended until the store was told.
+    pub(super) fn end_to_tell(&self, claim: &Claim, ended: &str) {
+        let mut untold = self.untold();
+        if untold.len() >= UNTOLD {
+            untold.remove(0);
+        }
+        untold.push((claim.clone(), ended.to_owned()));
+    }
+
+    /// Tells the store how tenures of this process ended; what it could not be told is said again the next time.
+    pub(super) async fn tell_ends(&self) -> Result<(), StoreError> {
+        let operation = "note_tenure";
+        loop {
+            let Some((claim, ended)) = self.untold().first().cloned() else { return Ok(()) };
+            let mut tx = self.control_tx(operation).await?;
+            let worked = within(operation, CONTROL, super::binding::note_tenure(tx.conn(), &claim, Some(&ended))).await;
+            finish(tx, worked).await?;
+            self.untold().retain(|(told, _)| *told != claim);
+        }
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Vec<(Claim, String)>> {
+        // Nothing panics under it, and a list is whole at any time.
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A transaction that writes: short, unfenced.
+    pub(super) async fn control_tx(&self, operation: &'static str) -> Result<Tx, StoreError> {
+        begin_immediate(&self.control, operation).await
+    }
+
+    /// A transaction that writes, on a session of its own, for a command whose one transaction may be long.
+    pub(super) async fn command_tx(&self, operation: &'static str) -> Result<Tx, StoreError> {
+        begin_immediate(&self.command_sessions(), operation).await
+    }
+
+    /// A transaction that reads one snapshot, on a session of its own.
+    pub(super) async fn snapshot_tx(&self, operation: &'static str) -> Result<Tx, StoreError> {
+        read(&self.command_sessions(), operation).await
+    }
+
+    fn command_sessions(&self) -> Arc<Sessions> {
+        Sessions::new(Arc::clone(&self.file), 1, CONTROL_ACQUIRE, Purpose::Command)
+    }
+}
+
+/// Ends a transaction as its operation says, and answers. What was interrupted because its sessions were closed is told so,
+/// whatever else it looked like, and never committed.
+pub(super) async fn finish<T>(tx: Tx, worked: Result<Done<T>, StoreError>) -> Result<T, StoreError> {
+    if tx.is_ended() {
+        let operation = tx.operation();
+        tx.rollback().await;
+        return Err(StoreError::Ended { operation });
+    }
+    match worked {
+        Ok(Done::Commit(answer)) => tx.commit().await.map(|()| answer),
+        Ok(Done::RollBack(answer)) => {
+            tx.rollback().await;
+            Ok(answer)
+        }
+        // The statement may still be running: only closing its session stops it.
+        Err(error @ StoreError::TimedOut { .. }) => {
+            tx.abandon().await;
+            Err(error)
+        }
+        Err(error) => {
+            tx.rollback().await;
+            Err(error)
+        }
+    }
+}

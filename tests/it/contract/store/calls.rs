@@ -1,0 +1,174 @@
+//! Calls of outside handlers: on the wire under one term, recorded once, in doubt for good.
+
+use std::time::Duration;
+
+use bursar::domain::run::RunState;
+use bursar::domain::unit::UnitState;
+use bursar::store::{Call, CallFate, FinishOutcome, OpenRun, Recovery, TenureStore};
+
+use super::bench::{Bench, LATER, SOON, call_record, calling, claim, fenced, mine};
+
+async fn record(tenure: &dyn TenureStore, run: &OpenRun, call: &Call, fate: CallFate) -> u64 {
+    mine(tenure.record_calls(run.id, &[call_record(call.instruction, call.attempt, fate)]).await)
+}
+
+/// Takes the one call that is due, once its wait is over.
+async fn take_again(tenure: &dyn TenureStore, run: &OpenRun) -> Call {
+    loop {
+        let mut calls = mine(tenure.take_calls(run, 10).await);
+        match calls.len() {
+            0 => tokio::task::yield_now().await,
+            1 => return calls.remove(0),
+            _ => panic!("one call is due: {calls:?}"),
+        }
+    }
+}
+
+fn unknown(again_in: Option<Duration>) -> CallFate {
+    CallFate::Unknown { error: "no answer".to_owned(), again_in }
+}
+
+fn failed(again_in: Option<Duration>) -> CallFate {
+    CallFate::Failed { error: "refused".to_owned(), again_in }
+}
+
+pub async fn a_call_is_taken_once_recorded_once_and_settles_its_unit(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", false), &["a", "b", "c"]).await;
+    let first = mine(tenure.take_calls(&run, 2).await);
+    assert_eq!(first.iter().map(|call| (call.key.as_str(), call.attempt)).collect::<Vec<_>>(), [("a", 1), ("b", 1)]);
+    let (one, other) = tokio::join!(tenure.take_calls(&run, 10), tenure.take_calls(&run, 10));
+    let (one, other) = (mine(one), mine(other));
+    assert_eq!(one.len() + other.len(), 1, "what is on the wire is not taken again");
+    let pending = mine(tenure.finish_run(run.id).await);
+    assert_eq!(pending, FinishOutcome::Pending { units: 3, fresh: 0, next_in: None });
+    for call in first.iter().chain(&one).chain(&other) {
+        assert_eq!(record(tenure, &run, call, CallFate::Done).await, 1);
+        let before = bench.picture().await;
+        assert_eq!(record(tenure, &run, call, CallFate::Done).await, 0);
+        assert_eq!(record(tenure, &run, call, failed(None)).await, 0, "what is final stays");
+        assert_eq!(bench.picture().await, before, "nothing changed");
+    }
+    assert_eq!(mine(tenure.finish_run(run.id).await), FinishOutcome::Finished(RunState::Complete));
+    let unit = bench.unit(run.id, "a").await;
+    assert_eq!((unit.state, unit.instructions[0].state.as_str()), (UnitState::Settled, "paid"));
+    let view = bench.store.run_by_id(run.id).await.expect("an answer").expect("there is the run");
+    assert_eq!(view.summary.units.settled, 3);
+}
+
+pub async fn a_try_is_recorded_only_where_it_is_the_one_on_the_wire(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", true), &["a"]).await;
+    let other = bench.planned(tenure, calling("other", true), &["a"]).await;
+    let call = take_again(tenure, &run).await;
+    let before = bench.picture().await;
+    let wrong_try = Call { attempt: 2, ..call.clone() };
+    assert_eq!(record(tenure, &run, &wrong_try, CallFate::Done).await, 0, "another try");
+    assert_eq!(record(tenure, &other, &call, CallFate::Done).await, 0, "another run's");
+    let nobody = Call { instruction: i64::MAX, ..call.clone() };
+    assert_eq!(record(tenure, &run, &nobody, CallFate::Done).await, 0, "no instruction");
+    assert_eq!(bench.picture().await, before, "nothing changed");
+    // Those that are as expected count beside those that are not.
+    let records = [call_record(call.instruction, 9, CallFate::Done), call_record(call.instruction, 1, failed(LATER))];
+    assert_eq!(mine(tenure.record_calls(run.id, &records).await), 1);
+    let unit = bench.unit(run.id, "a").await;
+    assert_eq!((unit.state, unit.attempts, unit.last_error.as_deref()), (UnitState::Pending, 1, Some("refused")));
+    assert!(mine(tenure.take_calls(&run, 10).await).is_empty(), "its wait is not over");
+    let pending = mine(tenure.finish_run(run.id).await);
+    let FinishOutcome::Pending { units: 1, fresh: 0, next_in: Some(wait) } = pending else { panic!("{pending:?}") };
+    assert!(wait > Duration::from_mins(58) && wait <= Duration::from_hours(1), "{wait:?}");
+}
+
+pub async fn what_was_not_sent_is_as_it_was_and_no_late_record_is_taken_for_the_next_try(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", true), &["a"]).await;
+    let call = take_again(tenure, &run).await;
+    assert_eq!(record(tenure, &run, &call, CallFate::NotSent).await, 1);
+    let unit = bench.unit(run.id, "a").await;
+    let instruction = &unit.instructions[0];
+    assert_eq!((unit.attempts, instruction.state.as_str(), instruction.in_doubt), (0, "pending", false));
+    let again = take_again(tenure, &run).await;
+    assert_eq!((&again.idempotency_key, again.charged, again.attempt), (&call.idempotency_key, 0, 2));
+    assert_eq!(record(tenure, &run, &call, CallFate::NotSent).await, 0, "an earlier try's record changes nothing");
+    // In doubt: a try that was not sent, or failed, leaves the doubt where it was.
+    assert_eq!(record(tenure, &run, &again, unknown(SOON)).await, 1);
+    let third = take_again(tenure, &run).await;
+    assert!(third.in_doubt && third.idempotency_key == call.idempotency_key && third.charged == 1);
+    assert_eq!(record(tenure, &run, &third, CallFate::NotSent).await, 1);
+    let unit = bench.unit(run.id, "a").await;
+    assert_eq!((unit.instructions[0].state.as_str(), unit.instructions[0].in_doubt), ("unknown", true));
+    let fourth = take_again(tenure, &run).await;
+    assert_eq!(record(tenure, &run, &fourth, failed(SOON)).await, 1);
+    let unit = bench.unit(run.id, "a").await;
+    assert_eq!((unit.instructions[0].state.as_str(), unit.instructions[0].in_doubt), ("unknown", true));
+    let fifth = take_again(tenure, &run).await;
+    assert_eq!(record(tenure, &run, &fifth, failed(None)).await, 1);
+    let unit = bench.unit(run.id, "a").await;
+    assert_eq!((unit.state, unit.attempts), (UnitState::SetAside, 3));
+    let instruction = &unit.instructions[0];
+    assert_eq!((instruction.state.as_str(), instruction.reason.as_deref()), ("held", Some("unknown")));
+    assert_eq!(mine(tenure.finish_run(run.id).await), FinishOutcome::Finished(RunState::CompleteSetAside));
+}
+
+pub async fn a_failure_is_charged_and_an_unknown_outcome_without_another_try_is_for_a_person(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", false), &["a", "b"]).await;
+    let calls = mine(tenure.take_calls(&run, 10).await);
+    assert_eq!(record(tenure, &run, &calls[0], failed(SOON)).await, 1);
+    assert_eq!(record(tenure, &run, &calls[1], unknown(None)).await, 1);
+    let again = take_again(tenure, &run).await;
+    assert_eq!((again.key.as_str(), again.attempt, again.charged, again.in_doubt), ("a", 2, 1, false));
+    assert_eq!(again.idempotency_key, calls[0].idempotency_key);
+    assert_eq!(record(tenure, &run, &again, failed(None)).await, 1);
+    let (a, b) = (bench.unit(run.id, "a").await, bench.unit(run.id, "b").await);
+    assert_eq!((a.state, a.attempts, a.instructions[0].state.as_str()), (UnitState::SetAside, 2, "rejected"));
+    assert_eq!((b.state, b.attempts, b.instructions[0].state.as_str()), (UnitState::SetAside, 1, "held"));
+    assert!(b.instructions[0].in_doubt && !a.instructions[0].in_doubt);
+}
+
+pub async fn a_later_term_finds_what_was_on_the_wire_and_an_earlier_one_records_nothing(bench: &Bench) {
+    let old = bench.lead(1).await;
+    let run = bench.planned(old.as_ref(), calling("calls", true), &["a"]).await;
+    let call = take_again(old.as_ref(), &run).await;
+    let next = claim(2);
+    let new = bench.lead_of(&next).await;
+    let done = call_record(call.instruction, call.attempt, CallFate::Done);
+    fenced(old.record_calls(run.id, std::slice::from_ref(&done)).await, &next);
+    assert_eq!(mine(new.record_calls(run.id, &[done]).await), 0, "it is not this term's");
+    let found = mine(new.recover().await);
+    assert_eq!(found, Recovery { calls_unknown: 1, ..Recovery::default() });
+    let again = take_again(new.as_ref(), &run).await;
+    assert!(again.in_doubt && again.idempotency_key == call.idempotency_key && again.attempt == 2);
+    assert_eq!(record(new.as_ref(), &run, &again, CallFate::Done).await, 1);
+}
+
+pub async fn calls_that_nobody_has_in_hand_are_put_back_as_they_were_and_those_in_hand_are_not(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", true), &["a"]).await;
+    let other = bench.planned(tenure, calling("other", true), &["a"]).await;
+    let doubted = take_again(tenure, &run).await;
+    assert_eq!(record(tenure, &run, &doubted, unknown(SOON)).await, 1);
+    let doubted = take_again(tenure, &run).await;
+    let elsewhere = take_again(tenure, &other).await;
+    let before = bench.picture().await;
+    let kept = [(doubted.instruction, doubted.attempt)];
+    assert_eq!(mine(tenure.put_back(run.id, &kept).await), 0, "it is in hand");
+    assert_eq!(bench.picture().await, before, "nothing changed");
+    assert_eq!(mine(tenure.put_back(run.id, &[(doubted.instruction, 1)]).await), 1, "an earlier try is in hand");
+    assert_eq!(mine(tenure.put_back(run.id, &[]).await), 0, "a second time there is nothing to do");
+    let unit = bench.unit(run.id, "a").await;
+    let call = &unit.instructions[0];
+    assert_eq!((unit.attempts, call.state.as_str(), call.in_doubt, call.attempts), (1, "unknown", true, 2));
+    assert_eq!(record(tenure, &run, &doubted, CallFate::Done).await, 0, "it is not on the wire any more");
+    let again = take_again(tenure, &run).await;
+    assert_eq!((&again.idempotency_key, again.attempt, again.charged), (&doubted.idempotency_key, 3, 1));
+    assert_eq!(record(tenure, &other, &elsewhere, CallFate::Done).await, 1, "another run's is left");
+    let next = bench.lead(2).await;
+    assert_eq!(mine(next.put_back(run.id, &[]).await), 0, "what a lower term left is not known to have stayed");
+    assert_eq!(mine(next.recover().await).calls_unknown, 1);
+}

@@ -1,0 +1,202 @@
+//! The ledger: what is bound, netted, carried and instructed, once, to the last minor unit.
+
+use std::sync::Arc;
+
+use bursar::domain::entry::EntryKind;
+use bursar::domain::job::{HandlerDefinition, LedgerDefinition};
+use bursar::domain::unit::UnitState;
+use bursar::store::{JobRow, OpenRun, PlanOutcome, PlanSource, SettleOutcome, TenureStore, UnitPick};
+use chrono::TimeDelta;
+
+use super::bench::{Bench, bulk, capture, charge, currency, definition, effect, entry, everything, fresh, mine};
+
+async fn desk(bench: &Bench, ledger: LedgerDefinition) -> (Arc<dyn TenureStore>, JobRow) {
+    let leads = bench.lead(1).await;
+    let job = bench.job(leads.as_ref(), definition("daily", HandlerDefinition::Ledger(ledger))).await;
+    (leads, job)
+}
+
+async fn assert_unit(bench: &Bench, run: &OpenRun, key: &str, state: UnitState, net: Option<&str>) {
+    let unit = bench.unit(run.id, key).await;
+    assert_eq!((unit.state, unit.net.as_deref()), (state, net), "{key}");
+}
+
+pub async fn amounts_are_exact_in_every_currency_and_the_same_in_unit_and_instruction(bench: &Bench) {
+    let (leads, job) = desk(bench, everything()).await;
+    let entries = vec![
+        entry("a1", "acme", "JPY", EntryKind::Capture, "10000", "150"),
+        capture("a2", "acme", "JPY", "1050"),
+        capture("a3", "acme", "KWD", "18.600"),
+        entry("a4", "acme", "EUR", EntryKind::Capture, "0.03", "0.01"),
+        capture("a5", "acme", "CLF", "1.0001"),
+    ];
+    bench.import("psp", entries).await;
+    let run = bench.settled(leads.as_ref(), &job).await;
+    let expected = [("CLF", "1.0001"), ("EUR", "0.02"), ("JPY", "10900"), ("KWD", "18.600")];
+    for (code, net) in expected {
+        let unit = bench.unit(run.id, &format!("{code}:acme")).await;
+        assert_eq!((unit.state, unit.net.as_deref()), (UnitState::Settled, Some(net)), "{code}");
+        let [instruction] = unit.instructions.as_slice() else { panic!("one instruction: {unit:?}") };
+        let shown = (instruction.amount.as_deref(), instruction.currency.as_deref(), instruction.state.as_str());
+        assert_eq!(shown, (Some(net), Some(code), "pending"), "{code}");
+    }
+    let view = bench.store.run_by_id(run.id).await.expect("an answer").expect("there is the run");
+    assert_eq!(view.paid_out, expected.map(|(code, net)| (code.to_owned(), net.to_owned())).into());
+    assert_eq!((view.summary.units.total, view.summary.units.settled), (4, 4));
+    // The same again: nothing is left to plan, and what is settled is not taken a second time.
+    let again = mine(leads.settle(&run, fresh(10), &effect(&run)).await);
+    assert_eq!(again, SettleOutcome::Nothing);
+    assert!(bench.units(bench.settled(leads.as_ref(), &job).await.id).await.is_empty());
+}
+
+pub async fn a_negative_net_is_carried_into_the_next_run_of_its_job_and_of_no_other(bench: &Bench) {
+    let of = |source: &str| LedgerDefinition { sources: [source.to_owned()].into(), ..everything() };
+    let (leads, job) = desk(bench, of("adyen")).await;
+    let tenure = leads.as_ref();
+    let other = bench.job(tenure, definition("other", HandlerDefinition::Ledger(of("stripe")))).await;
+    let greedy = bench.job(tenure, definition("greedy", HandlerDefinition::Ledger(of("nobody")))).await;
+    let refund = entry("a2", "acme", "EUR", EntryKind::Refund, "-35.00", "");
+    bench.import("adyen", vec![capture("a1", "acme", "EUR", "10.00"), refund]).await;
+    let run = bench.settled(tenure, &job).await;
+    assert_unit(bench, &run, "EUR:acme", UnitState::Carried, Some("-25.00")).await;
+    assert!(bench.unit(run.id, "EUR:acme").await.instructions.is_empty());
+    // Nothing but the carry is open, and it is below the minimum: no unit, again and again.
+    for job in [&job, &job, &other, &greedy] {
+        assert!(bench.units(bench.settled(tenure, job).await.id).await.is_empty(), "{}", job.definition.name);
+    }
+    bench.import("stripe", vec![capture("s1", "acme", "EUR", "1.00")]).await;
+    for job in [&job, &greedy] {
+        let units = bench.units(bench.settled(tenure, job).await.id).await;
+        assert!(units.is_empty(), "{} does not select the source", job.definition.name);
+    }
+    let run = bench.settled(tenure, &other).await;
+    assert_unit(bench, &run, "EUR:acme", UnitState::Settled, Some("1.00")).await;
+    bench.import("adyen", vec![capture("a3", "acme", "EUR", "100.00")]).await;
+    let run = bench.settled(tenure, &job).await;
+    assert_unit(bench, &run, "EUR:acme", UnitState::Settled, Some("75.00")).await;
+}
+
+pub async fn below_the_minimum_is_carried_above_the_maximum_held_and_zero_settled(bench: &Bench) {
+    let eur = currency("EUR");
+    let limits =
+        LedgerDefinition { minimum_payout: [(eur, 100)].into(), maximum_payout: [(eur, 1000)].into(), ..everything() };
+    let (leads, job) = desk(bench, limits).await;
+    let entries = vec![
+        capture("a1", "below", "EUR", "0.99"),
+        capture("a2", "least", "EUR", "1.00"),
+        capture("a3", "most", "EUR", "10.00"),
+        capture("a4", "above", "EUR", "10.01"),
+        entry("a5", "zero", "EUR", EntryKind::Capture, "5.00", "5.00"),
+        capture("a6", "free", "USD", "0.01"),
+    ];
+    bench.import("psp", entries).await;
+    let run = bench.settled(leads.as_ref(), &job).await;
+    for (key, state, instruction) in [
+        ("EUR:below", UnitState::Carried, None),
+        ("EUR:least", UnitState::Settled, Some(("pending", None))),
+        ("EUR:most", UnitState::Settled, Some(("pending", None))),
+        ("EUR:above", UnitState::Settled, Some(("held", Some("over_limit")))),
+        ("EUR:zero", UnitState::Settled, None),
+        ("USD:free", UnitState::Settled, Some(("pending", None))),
+    ] {
+        let unit = bench.unit(run.id, key).await;
+        let found = unit.instructions.first().map(|i| (i.state.as_str(), i.reason.as_deref()));
+        assert_eq!((unit.state, found), (state, instruction), "{key}");
+    }
+    // With a cent more the carry reaches the minimum.
+    bench.import("psp", vec![capture("b1", "below", "EUR", "0.01")]).await;
+    let run = bench.settled(leads.as_ref(), &job).await;
+    assert_unit(bench, &run, "EUR:below", UnitState::Settled, Some("1.00")).await;
+}
+
+pub async fn what_is_not_available_before_the_cutoff_or_came_late_waits_for_the_next_run(bench: &Bench) {
+    let (leads, job) = desk(bench, everything()).await;
+    let tenure = leads.as_ref();
+    let mut at_cutoff = capture("a1", "acme", "EUR", "1.00");
+    let mut before = capture("a2", "acme", "EUR", "2.00");
+    let cutoff = at_cutoff.available_at + TimeDelta::hours(1);
+    at_cutoff.available_at = cutoff;
+    before.available_at = cutoff - TimeDelta::microseconds(1);
+    bench.import("psp", vec![at_cutoff, before]).await;
+    let run = bench.run(tenure, &job, cutoff).await;
+    bench.plan(tenure, &run, &PlanSource::Ledger(everything()), 10).await;
+    bench.settle(tenure, &run).await;
+    assert_unit(bench, &run, "EUR:acme", UnitState::Settled, Some("2.00")).await;
+    // What comes in after a unit was settled, however early it was available.
+    bench.import("psp", vec![capture("a3", "acme", "EUR", "0.50")]).await;
+    assert_eq!(mine(tenure.settle(&run, fresh(10), &effect(&run)).await), SettleOutcome::Nothing);
+    let run = bench.settled(tenure, &job).await;
+    assert_unit(bench, &run, "EUR:acme", UnitState::Settled, Some("1.50")).await;
+}
+
+pub async fn two_runs_that_have_one_merchant_bind_each_entry_once(bench: &Bench) {
+    let (leads, one) = desk(bench, everything()).await;
+    let tenure = leads.as_ref();
+    let other = bench.job(tenure, definition("other", HandlerDefinition::Ledger(everything()))).await;
+    bench.import("psp", bulk("e", 10, 3)).await;
+    let (first, second) = (bench.netted(tenure, &one).await, bench.netted(tenure, &other).await);
+    let (first, second) = tokio::join!(bench.settle(tenure, &first), bench.settle(tenure, &second));
+    assert_eq!((first.settled + second.settled, first.empty + second.empty), (10, 10));
+    assert_eq!(first.instructions + second.instructions, 10);
+    let again = bench.settled(tenure, &other).await;
+    assert!(bench.units(again.id).await.is_empty(), "a bound entry is bound for ever");
+}
+
+pub async fn a_unit_whose_sums_leave_the_range_is_set_aside_alone_and_binds_nothing(bench: &Bench) {
+    let (leads, job) = desk(bench, everything()).await;
+    let tenure = leads.as_ref();
+    let most = "92233720368547758.07";
+    let mut entries = bulk("b", 5, 2);
+    entries.extend([capture("h1", "huge", "EUR", most), capture("h2", "huge", "EUR", "0.01")]);
+    entries.push(capture("h3", "just", "EUR", most));
+    let import = bench.import("psp", entries).await;
+    let run = bench.netted(tenure, &job).await;
+    let before = bench.picture().await;
+    let first = mine(tenure.settle(&run, fresh(100), &effect(&run)).await);
+    let SettleOutcome::Failed { units, error } = first else { panic!("{first:?}") };
+    assert_eq!((units.len(), error.permanent), (7, true));
+    assert!(error.message.contains("range"), "{error:?}");
+    assert_eq!(bench.picture().await, before, "nothing changed");
+    let huge = bench.unit(run.id, "EUR:huge").await.id;
+    let others: Vec<i64> = units.iter().map(|unit| unit.0).filter(|id| *id != huge).collect();
+    let settled = mine(tenure.settle(&run, UnitPick::Exactly(others), &effect(&run)).await);
+    assert!(matches!(settled, SettleOutcome::Settled(counts) if counts.settled == 6 && counts.instructions == 6));
+    assert_eq!(mine(tenure.charge(run.id, &[charge(huge, 0, None)]).await), 1);
+    mine(tenure.finish_run(run.id).await);
+    assert_unit(bench, &run, "EUR:huge", UnitState::SetAside, None).await;
+    assert_unit(bench, &run, "EUR:just", UnitState::Settled, Some(most)).await;
+    let view = bench.store.import_by_id(import.id).await.expect("an answer").expect("there is the import");
+    assert_eq!((view.open, view.settled), (2, 11), "the bad unit bound nothing");
+}
+
+pub async fn planning_pairs_goes_page_by_page_in_byte_order_as_the_definition_selects(bench: &Bench) {
+    let merchants = ["Zeta", "alpha", "a:b", "Ärger", "δ", "zeta", "店"];
+    let selecting = LedgerDefinition {
+        merchants: merchants.iter().map(|&merchant| merchant.to_owned()).collect(),
+        currencies: [currency("EUR"), currency("USD")].into(),
+        ..everything()
+    };
+    let (leads, job) = desk(bench, selecting.clone()).await;
+    let tenure = leads.as_ref();
+    let mut entries = vec![capture("x1", "elsewhere", "EUR", "1.00"), capture("x2", "zeta", "JPY", "1")];
+    for (n, merchant) in merchants.iter().enumerate() {
+        entries.push(capture(&format!("e{n}"), merchant, "EUR", "1.00"));
+        entries.push(capture(&format!("u{n}"), merchant, "USD", "1.00"));
+    }
+    bench.import("psp", entries).await;
+    let run = bench.run(tenure, &job, bench.now().await).await;
+    let source = PlanSource::Ledger(selecting);
+    let first = mine(tenure.plan_page(&run, &source, None, 3).await);
+    let again = mine(tenure.plan_page(&run, &source, None, 3).await);
+    let (PlanOutcome::Planned { units: 3, next: one }, PlanOutcome::Planned { units: 0, next: other }) = (first, again)
+    else {
+        panic!("a page is written once");
+    };
+    assert_eq!(one, other);
+    assert_eq!(mine(tenure.settle(&run, fresh(9), &effect(&run)).await), SettleOutcome::Nothing, "it is planned");
+    assert_eq!(bench.plan(tenure, &run, &source, 3).await, 11);
+    let keys: Vec<String> = bench.units(run.id).await.into_iter().map(|unit| unit.key).collect();
+    let mut sorted = keys.clone();
+    sorted.sort();
+    assert_eq!((keys.len(), &keys), (14, &sorted));
+}

@@ -1,0 +1,159 @@
+//! The contract of the store's port, for every store: what each operation answers when all is well, that it may be repeated,
+//! and what each of its conditions does when it is not met.
+//!
+//! A case gets a store of its own and knows nothing of which it is; after each the audit has to be clean. An adapter is a
+//! [`Ground`] and a line at the end of this file. What only one store has (its locks, its sessions, its triggers) is tested
+//! elsewhere.
+
+mod bench;
+mod calls;
+mod fence;
+mod imports;
+mod jobs;
+mod ledger;
+mod recovery;
+mod refusals;
+mod requests;
+mod units;
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bursar::clock;
+use bursar::store::Store;
+use bursar::store::memory::MemoryStore;
+use chrono::{DateTime, TimeDelta};
+
+use self::bench::{Bench, Ground};
+use crate::desk::{Desk, Ground as _, SqliteFile};
+use crate::support::Database;
+
+struct PostgresGround;
+
+#[async_trait(?Send)]
+impl Ground for PostgresGround {
+    async fn fresh(&self) -> Arc<dyn Store> {
+        Desk::<Database>::migrated().await.store()
+    }
+}
+
+struct SqliteGround;
+
+#[async_trait(?Send)]
+impl Ground for SqliteGround {
+    async fn fresh(&self) -> Arc<dyn Store> {
+        Desk::<SqliteFile>::migrated().await.store()
+    }
+}
+
+/// A store in memory, on a clock that never stands still, so that whatever happens later is later.
+struct MemoryGround;
+
+#[async_trait(?Send)]
+impl Ground for MemoryGround {
+    async fn fresh(&self) -> Arc<dyn Store> {
+        let last = Mutex::new(DateTime::UNIX_EPOCH);
+        let clock = move || {
+            let mut last = last.lock().expect("nobody panics with it");
+            *last = clock::wall().max(*last + TimeDelta::microseconds(1));
+            *last
+        };
+        Arc::new(MemoryStore::proving(Arc::new(clock), clock::random_id()))
+    }
+}
+
+/// A test per case, on one adapter.
+macro_rules! cases {
+    ($ground:expr; $($part:ident: $($case:ident),+;)+) => {
+        $(mod $part {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let bench = super::super::Bench::on(&$ground).await;
+                super::super::$part::$case(&bench).await;
+                bench.audit_is_clean().await;
+                bench.store.close().await;
+            })+
+        })+
+    };
+}
+
+/// All cases, on one adapter.
+macro_rules! contract {
+    ($adapter:ident, $ground:expr) => {
+        mod $adapter {
+            cases! { $ground;
+                fence:
+                    a_higher_term_is_accepted_a_lower_or_equal_one_lost,
+                    repeating_an_advance_is_accepted_again_and_written_down_once,
+                    of_two_leaders_at_one_term_exactly_one_is_accepted,
+                    a_halt_is_told_to_whoever_advances_and_stays_through_changes_of_leader,
+                    halting_and_resuming_say_what_they_found_and_are_written_down_each_time,
+                    a_resume_says_what_it_accepted_and_a_halt_by_bursar_is_added_to_an_operators,
+                    a_store_is_bound_to_one_coordinator_for_good,
+                    the_first_note_of_a_kind_on_a_tenure_stays_and_an_unknown_one_is_left,
+                    a_tenure_is_not_opened_on_a_store_that_forgot,
+                    elections_are_apart;
+                refusals:
+                    an_old_term_is_refused_everything_and_changes_nothing,
+                    the_same_term_of_another_tenure_is_refused_everything_and_changes_nothing,
+                    another_term_of_the_same_tenure_is_refused_everything_and_changes_nothing,
+                    a_higher_term_that_was_not_accepted_is_refused_everything_and_changes_nothing,
+                    a_claim_on_an_election_that_nobody_led_is_refused_and_finds_nobody,
+                    a_halted_election_begins_nothing_and_still_records,
+                    a_tenure_that_has_ended_does_nothing_any_more,
+                    nothing_begins_where_it_is_not_admitted_and_outcomes_are_recorded;
+                jobs:
+                    a_new_job_starts_at_the_stores_now_and_is_put_in_once,
+                    a_job_changes_only_where_its_row_is_as_it_was_read,
+                    a_changed_job_settles_what_the_old_one_owed_and_a_removed_one_can_come_back,
+                    a_job_of_another_election_stays_there,
+                    ticks_are_recorded_once_and_bring_their_job_forward,
+                    nothing_is_recorded_before_the_stores_clock_or_where_the_job_is_not_as_it_was_read;
+                units:
+                    planning_goes_page_by_page_in_byte_order_and_may_be_repeated,
+                    a_run_without_units_ends_at_once,
+                    a_batch_takes_units_in_their_order_and_names_its_cursor,
+                    units_that_failed_are_taken_again_after_their_wait_and_set_aside_in_the_end,
+                    a_wait_that_is_not_over_is_told_and_kept,
+                    a_charge_counts_only_where_its_unit_is_as_expected;
+                recovery:
+                    a_run_whose_leaders_die_three_times_without_progress_is_set_aside_and_others_go_on,
+                    neither_a_planned_end_nor_a_leader_that_lived_on_counts_as_a_death,
+                    a_run_set_aside_while_it_was_planned_is_planned_again_by_a_retry,
+                    what_a_lower_term_left_on_the_wire_is_unknown_or_held_and_in_doubt_for_good;
+                calls:
+                    a_call_is_taken_once_recorded_once_and_settles_its_unit,
+                    a_try_is_recorded_only_where_it_is_the_one_on_the_wire,
+                    what_was_not_sent_is_as_it_was_and_no_late_record_is_taken_for_the_next_try,
+                    a_failure_is_charged_and_an_unknown_outcome_without_another_try_is_for_a_person,
+                    a_later_term_finds_what_was_on_the_wire_and_an_earlier_one_records_nothing,
+                    calls_that_nobody_has_in_hand_are_put_back_as_they_were_and_those_in_hand_are_not;
+                requests:
+                    a_trigger_opens_one_manual_run_however_often_it_is_executed,
+                    what_does_not_exist_cannot_be_asked_for,
+                    a_manual_run_is_refused_where_its_job_is_another_or_its_cutoff_lies_ahead,
+                    a_retry_sets_back_what_is_set_aside_and_nothing_else,
+                    a_call_that_was_final_without_effect_is_retried_under_a_key_of_its_own,
+                    a_held_call_of_a_receiver_that_is_idempotent_is_retried_under_its_key_and_in_doubt;
+                ledger:
+                    amounts_are_exact_in_every_currency_and_the_same_in_unit_and_instruction,
+                    a_negative_net_is_carried_into_the_next_run_of_its_job_and_of_no_other,
+                    below_the_minimum_is_carried_above_the_maximum_held_and_zero_settled,
+                    what_is_not_available_before_the_cutoff_or_came_late_waits_for_the_next_run,
+                    two_runs_that_have_one_merchant_bind_each_entry_once,
+                    a_unit_whose_sums_leave_the_range_is_set_aside_alone_and_binds_nothing,
+                    planning_pairs_goes_page_by_page_in_byte_order_as_the_definition_selects;
+                imports:
+                    the_same_file_again_or_under_another_name_brings_nothing,
+                    a_conflict_is_shown_with_both_contents_and_nothing_of_the_file_stays,
+                    what_only_bursar_writes_is_refused_in_a_file,
+                    an_import_taken_back_leaves_the_sums_as_before_and_its_ids_free,
+                    what_is_taken_back_is_netted_by_the_job_that_settled_it_whatever_it_selects;
+            }
+        }
+    };
+}
+
+contract!(postgres, super::super::PostgresGround);
+contract!(sqlite, super::super::SqliteGround);
+contract!(memory, super::super::MemoryGround);

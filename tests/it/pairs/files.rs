@@ -1,0 +1,60 @@
+//! What only replicas on files of SQLite can meet: one that is stopped inside of a write transaction of the lease file keeps the
+//! others out, and no configuration at all.
+
+use std::path::Path;
+
+use super::*;
+use crate::support::replica::BINARY;
+use crate::support::{Launch, scratch};
+
+/// A replica is stopped with the lease file's write lock, and holds every renewal up: it is ended by one of the others.
+#[tokio::test]
+async fn a_replica_stopped_with_the_lease_files_lock_is_ended_by_another_which_then_leads() {
+    let cluster = Setup::new(3, &schedule(&[each_second()])).embedded().prepare().await;
+    // Grant, registration and the campaign are behind it by then: it leads, and stops in a renewal.
+    cluster.replica(0).set_chaos("lease.write.begun=stop@12");
+    cluster.replica(0).start();
+    cluster.wait_leader(READY).await;
+    cluster.replica(1).start();
+    cluster.replica(2).start();
+    cluster.replica(0).wait_hit("lease.write.begun", TAKEOVER).await;
+    let term = cluster.term().await;
+    let stopped = boottime();
+    let next = cluster.wait_work_above(term, TAKEOVER * 2).await;
+    assert!(next > term);
+    let took = boottime().since(stopped);
+    assert!(took < TTL * 3, "it took {took:?}: a TTL of patience, and an election");
+    assert!(!cluster.replica(0).wait_end(TAKEOVER).success(), "it was killed");
+    let logs = [cluster.replica(1).log(), cluster.replica(2).log()].concat();
+    assert!(logs.contains("ended a replica that held the lease file's lock"), "{logs}");
+    let settled = cluster.settled().await;
+    cluster.wait_settled(settled + 2, SETTLED).await;
+    cluster.assert_sound().await;
+}
+
+/// In an empty folder, with nothing but the program.
+#[tokio::test]
+async fn without_any_configuration_a_replica_makes_its_files_and_takes_a_schedule_up_when_one_is_put_there() {
+    let folder = scratch::folder("nothing");
+    let launch = || Launch::new("bursar-alone", BINARY).folder(&folder).env("BURSAR__HTTP__LISTEN", "127.0.0.1:0");
+    let replica = launch().arg("run").start();
+    let log = || replica.log();
+    eventually(READY, "it leads", async || log().contains("no schedule: there are no jobs yet").then_some(())).await;
+    let command = |args: &[&str]| launch().args(args).finish();
+    let status = eventually(READY, "the store is there and somebody leads", async || {
+        let status = command(&["status", "--json"]);
+        let shown: serde_json::Value = serde_json::from_str(&status.stdout).ok()?;
+        (status.code() == Some(0) && shown["elections"][0]["leader"].is_string()).then_some(shown)
+    })
+    .await;
+    assert_eq!(status["elections"][0]["election"], ELECTION, "{status}");
+    for file in ["bursar.db", "bursar.db.lease"] {
+        assert!(Path::new(&folder).join(file).exists(), "{file}");
+    }
+    std::fs::write(folder.join("schedule.toml"), schedule(&[each_second()])).expect("the folder is ours");
+    eventually(READY, "its job is in the store and runs", async || {
+        let runs = command(&["runs", "list", "--json"]);
+        (runs.code() == Some(0) && runs.stdout.contains("each-second")).then_some(())
+    })
+    .await;
+}

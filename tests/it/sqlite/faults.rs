@@ -1,0 +1,175 @@
+//! What is wrong with a file is said in words that help, nothing is lost, and nothing is changed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bursar::store::sqlite::SqliteStore;
+use bursar::store::{Entered, PlanSource, Store, StoreError, UnitPick};
+
+use super::ground::{claim, mark, mine, number, opened, path, planned, raw, run, settings, store, tenure};
+use crate::support::scratch;
+
+/// What opening a file is refused with; the file is as it was.
+async fn refused(path: &Path) -> StoreError {
+    let before = std::fs::read(path).ok();
+    let error = SqliteStore::new(&settings(path)).open().await.expect_err("refused");
+    assert_eq!(std::fs::read(path).ok(), before, "the file was changed");
+    assert!(
+        error.to_string().contains(&path.display().to_string()) || matches!(error, StoreError::Schema { .. }),
+        "{error}"
+    );
+    error
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_no_database_is_left_alone() {
+    let path = path();
+    std::fs::write(&path, "id,merchant,currency\n".repeat(300)).expect("written");
+    let error = refused(&path).await.to_string();
+    assert!(error.contains("no SQLite database") && error.contains("name another file"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_programs_database_is_left_alone() {
+    let path = path();
+    drop(std::fs::File::create(&path).expect("made"));
+    let mut connection = raw(&path).await;
+    run(&mut connection, "create table theirs (a integer); pragma application_id = 7").await.expect("theirs");
+    sqlx::Connection::close(connection).await.expect("closed");
+    let error = refused(&path).await.to_string();
+    assert!(error.contains("another program's database") && error.contains("id 7"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_schema_is_left_alone() {
+    let path = path();
+    store(&path).await.close().await;
+    let mut connection = raw(&path).await;
+    run(&mut connection, "insert into schema_migration (version, name, checksum, applied_at) values (99, 'n', 'c', 0)")
+        .await
+        .expect("a newer release");
+    sqlx::Connection::close(connection).await.expect("closed");
+    assert_eq!(refused(&path).await, StoreError::Schema { found: 99, expected: 3 });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_not_there_is_made_only_where_that_was_asked_for() {
+    let path = path();
+    let mut asked = settings(&path);
+    asked.create = false;
+    let error = SqliteStore::new(&asked).open().await.expect_err("refused").to_string();
+    assert!(error.contains("no such file") && error.contains("bursar migrate"), "{error}");
+    assert!(!path.exists());
+    asked.path = path.with_file_name("no-such-folder").join("bursar.db");
+    asked.create = true;
+    let error = SqliteStore::new(&asked).open().await.expect_err("refused").to_string();
+    assert!(error.contains("cannot be made") && error.contains("must exist"), "{error}");
+    asked.path = scratch::folder("sqlite");
+    let error = SqliteStore::new(&asked).open().await.expect_err("refused").to_string();
+    assert!(error.contains("is a directory"), "{error}");
+    let store = store(&path).await;
+    assert_eq!(store.migrate().await.expect("nothing to do"), (0, 4));
+    assert_eq!(number(&path, "select count(*) from deployment").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_that_make_one_file_at_once_make_it_once() {
+    let path = path();
+    let opened: Vec<_> = (0..4)
+        .map(|_| {
+            tokio::spawn({
+                let path = path.clone();
+                async move { store(&path).await }
+            })
+        })
+        .collect();
+    for store in opened {
+        store.await.expect("each can use it");
+    }
+    assert_eq!(number(&path, "select count(*) from deployment").await, 1);
+}
+
+/// A disk of its own, as small as is asked for. Only root may.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn of(size: &str) -> Self {
+        let folder = scratch::folder("disk");
+        let disk = Self(folder);
+        disk.mount(&format!("size={size}"));
+        disk
+    }
+
+    fn mount(&self, options: &str) {
+        let output = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(&self.0)
+            .output()
+            .expect("mount can be started");
+        assert!(output.status.success(), "this test needs root: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("bursar.db")
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Lazily: a connection may still be closing.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_said_loses_nothing_and_is_over_when_there_is_room() {
+    let disk = Disk::of("1m");
+    let path = disk.file();
+    let store = store(&path).await;
+    let tenure = tenure(&store, &claim(1)).await;
+    let run = planned(tenure.as_ref(), "probe", &["a"]).await;
+    let other = opened(tenure.as_ref(), "other").await;
+    let ballast = disk.0.join("ballast");
+    let filled = Command::new("dd")
+        .arg("if=/dev/zero")
+        .arg(format!("of={}", ballast.display()))
+        .args(["bs=4k", "count=10000"])
+        .output()
+        .expect("dd can be started");
+    assert!(!filled.status.success(), "the disk is full");
+    let keys: Vec<String> = (0..5_000).map(|key| format!("{key:0200}")).collect();
+    let source = PlanSource::Keys(keys);
+    let error = tenure.plan_page(&other, &source, None, 10_000).await.expect_err("no room");
+    assert!(matches!(&error, StoreError::TryAgain { code, .. } if code == "53100"), "{error:?}");
+    assert!(error.is_trouble_of_the_store() && error.to_string().contains("make room"), "{error}");
+    assert_eq!(number(&path, "select count(*) from unit").await, 1, "nothing of it");
+    std::fs::remove_file(&ballast).expect("room again");
+    mine(tenure.plan_page(&other, &PlanSource::Keys(vec!["k".to_owned()]), None, 10).await);
+    let settled = tenure.settle(&run, UnitPick::Fresh { after: 0, limit: 1 }, &mark()).await;
+    assert!(matches!(settled, Ok(Entered::Mine(_))), "{settled:?}");
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_on_a_read_only_disk_is_said() {
+    let disk = Disk::of("4m");
+    let path = disk.file();
+    store(&path).await.close().await;
+    disk.mount_again("remount,ro");
+    let error = SqliteStore::new(&settings(&path)).open().await.err();
+    let error = match error {
+        Some(error) => error,
+        None => SqliteStore::new(&settings(&path)).health().await.expect_err("it cannot be written"),
+    };
+    assert!(matches!(error, StoreError::ReadOnly { .. } | StoreError::Unfit { .. }), "{error:?}");
+    assert!(error.to_string().contains("write"), "{error}");
+    disk.mount_again("remount,rw");
+    store(&path).await.health().await.expect("over");
+}
+
+impl Disk {
+    fn mount_again(&self, options: &str) {
+        let output = Command::new("mount").args(["-o", options]).arg(&self.0).output().expect("mount can be started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
