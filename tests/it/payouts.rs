@@ -14,7 +14,20 @@ use bursar::store::{
     PayoutView, PayoutsRecorded, PayoutsTaken,
 };
 
-use super::desk::{Desk, Job, capture, currency, everything, mine};
+use super::desk::{Desk, Ground, Job, capture, currency, everything, mine, on_every_store};
+
+on_every_store!(
+    a_payout_is_taken_once_and_paid_once_with_its_posting,
+    a_rejected_net_comes_back_and_is_paid_by_the_next_run_under_another_key,
+    nothing_in_doubt_is_reversed_and_no_doubt_is_forgotten,
+    what_was_put_back_and_never_left_has_a_key_that_has_not_begun_to_count,
+    past_the_validity_of_its_key_nothing_in_doubt_is_sent,
+    an_unknown_outcome_of_a_receiver_that_is_not_idempotent_is_for_a_person_at_once,
+    an_edit_makes_no_doubt_idempotent_and_no_doubt_moves_to_another_receiver,
+    a_doubt_is_asked_for_where_it_can_be_and_never_sent_again_to_a_receiver_that_is_not_idempotent,
+    a_take_without_an_answer_is_put_back_and_what_is_in_hand_is_not,
+    an_amount_above_the_maximum_now_is_held_and_a_mismatch_is_for_a_person,
+);
 
 /// The receiver of these tests.
 const BANK: &str = "https://bank.test";
@@ -41,7 +54,7 @@ fn order(terms: PayoutTerms, limit: u32) -> PayoutTake {
     }
 }
 
-async fn take(desk: &Desk, terms: PayoutTerms, limit: u32) -> PayoutsTaken {
+async fn take<D: Ground>(desk: &Desk<D>, terms: PayoutTerms, limit: u32) -> PayoutsTaken {
     mine(desk.tenure.take_payouts(&order(terms, limit)).await)
 }
 
@@ -55,7 +68,7 @@ fn of(payout: &Payout, fate: PayoutFate) -> PayoutRecord {
     PayoutRecord { instruction: payout.instruction, attempt: payout.attempt, asked, fate }
 }
 
-async fn record(desk: &Desk, payout: &Payout, fate: PayoutFate) -> PayoutsRecorded {
+async fn record<D: Ground>(desk: &Desk<D>, payout: &Payout, fate: PayoutFate) -> PayoutsRecorded {
     mine(desk.tenure.record_payouts(&records(vec![of(payout, fate)])).await)
 }
 
@@ -76,7 +89,7 @@ fn back() -> PayoutFate {
 }
 
 /// A job with a settled run over these entries, and its payouts in the order of ids.
-async fn settled(desk: &Desk, entries: Vec<NewEntry>) -> (Job, OpenRun) {
+async fn settled<D: Ground>(desk: &Desk<D>, entries: Vec<NewEntry>) -> (Job, OpenRun) {
     let job = desk.job("daily", everything()).await;
     desk.import("adyen", entries).await;
     let run = desk.settled(&job).await;
@@ -87,19 +100,18 @@ fn merchants(count: usize) -> Vec<NewEntry> {
     (0..count).map(|n| capture(&format!("e{n}"), &format!("m{n}"), "EUR", "10.00")).collect()
 }
 
-async fn view(desk: &Desk, key: &str) -> PayoutView {
+async fn view<D: Ground>(desk: &Desk<D>, key: &str) -> PayoutView {
     let filter = PayoutFilter { key: Some(key.to_owned()), limit: 1, ..PayoutFilter::default() };
     desk.store.payouts(&filter).await.expect("the store answers").remove(0)
 }
 
-async fn state(desk: &Desk, payout: &Payout) -> (InstructionState, Option<String>, bool) {
+async fn state<D: Ground>(desk: &Desk<D>, payout: &Payout) -> (InstructionState, Option<String>, bool) {
     let view = view(desk, &payout.idempotency_key).await;
     (view.state, view.reason, view.in_doubt)
 }
 
-#[tokio::test]
-async fn a_payout_is_taken_once_and_paid_once_with_its_posting() {
-    let desk = Desk::open().await;
+async fn a_payout_is_taken_once_and_paid_once_with_its_posting<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, run) = settled(&desk, merchants(3)).await;
     assert_eq!(mine(desk.tenure.payout_jobs().await).iter().map(|job| job.id).collect::<Vec<_>>(), [job.id]);
     let (one, other) = tokio::join!(take(&desk, terms(&job, false), 2), take(&desk, terms(&job, false), 2));
@@ -120,9 +132,8 @@ async fn a_payout_is_taken_once_and_paid_once_with_its_posting() {
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn a_rejected_net_comes_back_and_is_paid_by_the_next_run_under_another_key() {
-    let desk = Desk::open().await;
+async fn a_rejected_net_comes_back_and_is_paid_by_the_next_run_under_another_key<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(1)).await;
     let first = take(&desk, terms(&job, true), 9).await.payouts.remove(0);
     assert_eq!(record(&desk, &first, rejected()).await.states[0].1, InstructionState::Rejected);
@@ -135,9 +146,8 @@ async fn a_rejected_net_comes_back_and_is_paid_by_the_next_run_under_another_key
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn nothing_in_doubt_is_reversed_and_no_doubt_is_forgotten() {
-    let desk = Desk::open().await;
+async fn nothing_in_doubt_is_reversed_and_no_doubt_is_forgotten<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(1)).await;
     let first = take(&desk, terms(&job, true), 9).await.payouts.remove(0);
     record(&desk, &first, unknown(Some(Duration::ZERO))).await;
@@ -154,9 +164,8 @@ async fn nothing_in_doubt_is_reversed_and_no_doubt_is_forgotten() {
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn what_was_put_back_and_never_left_has_a_key_that_has_not_begun_to_count() {
-    let desk = Desk::open().await;
+async fn what_was_put_back_and_never_left_has_a_key_that_has_not_begun_to_count<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(1)).await;
     let first = take(&desk, terms(&job, false), 9).await.payouts.remove(0);
     record(&desk, &first, back()).await;
@@ -170,24 +179,23 @@ async fn what_was_put_back_and_never_left_has_a_key_that_has_not_begun_to_count(
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn past_the_validity_of_its_key_nothing_in_doubt_is_sent() {
-    let desk = Desk::open().await;
+async fn past_the_validity_of_its_key_nothing_in_doubt_is_sent<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(1)).await;
     let first = take(&desk, terms(&job, true), 9).await.payouts.remove(0);
     record(&desk, &first, unknown(Some(Duration::ZERO))).await;
     // Twice the time-out before the end is the end.
-    let end = "update bursar.instruction set key_valid_until = clock_timestamp() + interval '19 seconds'";
-    desk.database.execute(end).await;
+    let end = D::words("clock_timestamp() + interval '19 seconds'", "(select now + 19000000 from clock)");
+    let end = format!("update bursar.instruction set key_valid_until = {end}");
+    desk.database.broken_by(&end).await;
     let taken = take(&desk, terms(&job, true), 9).await;
     assert_eq!((taken.payouts, taken.held), (vec![], 1));
     assert_eq!(state(&desk, &first).await, (InstructionState::Held, Some("unknown".to_owned()), true));
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn an_unknown_outcome_of_a_receiver_that_is_not_idempotent_is_for_a_person_at_once() {
-    let mut desk = Desk::open().await;
+async fn an_unknown_outcome_of_a_receiver_that_is_not_idempotent_is_for_a_person_at_once<D: Ground>() {
+    let mut desk = Desk::<D>::new().await;
     let (job, run) = settled(&desk, merchants(2)).await;
     let taken = take(&desk, terms(&job, false), 9).await.payouts;
     record(&desk, &taken[0], unknown(None)).await;
@@ -201,9 +209,8 @@ async fn an_unknown_outcome_of_a_receiver_that_is_not_idempotent_is_for_a_person
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn an_edit_makes_no_doubt_idempotent_and_no_doubt_moves_to_another_receiver() {
-    let mut desk = Desk::open().await;
+async fn an_edit_makes_no_doubt_idempotent_and_no_doubt_moves_to_another_receiver<D: Ground>() {
+    let mut desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(1)).await;
     let first = take(&desk, terms(&job, true), 9).await.payouts.remove(0);
     desk.succeed().await;
@@ -215,9 +222,8 @@ async fn an_edit_makes_no_doubt_idempotent_and_no_doubt_moves_to_another_receive
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn a_doubt_is_asked_for_where_it_can_be_and_never_sent_again_to_a_receiver_that_is_not_idempotent() {
-    let desk = Desk::open().await;
+async fn a_doubt_is_asked_for_where_it_can_be_and_never_sent_again_to_a_receiver_that_is_not_idempotent<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(1)).await;
     let asks = |idempotent| PayoutTerms { looks_up: true, ..terms(&job, idempotent) };
     let first = take(&desk, asks(false), 9).await.payouts.remove(0);
@@ -227,7 +233,8 @@ async fn a_doubt_is_asked_for_where_it_can_be_and_never_sent_again_to_a_receiver
     assert_eq!(state(&desk, &second).await.0, InstructionState::Unknown, "it is not on the wire");
     assert_eq!(take(&desk, asks(false), 9).await.payouts, [], "nor asked for twice at a time");
     record(&desk, &second, unknown(Some(Duration::ZERO))).await;
-    desk.database.execute("update bursar.instruction set key_valid_until = clock_timestamp()").await;
+    let now = D::words("clock_timestamp()", "(select now from clock)");
+    desk.database.broken_by(&format!("update bursar.instruction set key_valid_until = {now}")).await;
     let last = take(&desk, asks(false), 9).await.payouts.remove(0);
     assert_eq!(last.errand, Errand::Ask { last: true });
     record(&desk, &last, paid()).await;
@@ -235,9 +242,8 @@ async fn a_doubt_is_asked_for_where_it_can_be_and_never_sent_again_to_a_receiver
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn a_take_without_an_answer_is_put_back_and_what_is_in_hand_is_not() {
-    let desk = Desk::open().await;
+async fn a_take_without_an_answer_is_put_back_and_what_is_in_hand_is_not<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(3)).await;
     let kept = take(&desk, terms(&job, false), 1).await.payouts.remove(0);
     let lost = take(&desk, terms(&job, false), 9).await.payouts;
@@ -253,16 +259,15 @@ async fn a_take_without_an_answer_is_put_back_and_what_is_in_hand_is_not() {
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn an_amount_above_the_maximum_now_is_held_and_a_mismatch_is_for_a_person() {
-    let desk = Desk::open().await;
+async fn an_amount_above_the_maximum_now_is_held_and_a_mismatch_is_for_a_person<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(1)).await;
     let low = PayoutTerms { maximum: [(currency("EUR"), 999)].into(), ..terms(&job, true) };
     assert_eq!(take(&desk, low, 9).await.held, 1);
     let (_, run) =
         (0, desk.store.payouts(&PayoutFilter { limit: 9, ..PayoutFilter::default() }).await.expect("answers"));
     assert_eq!((run[0].state, run[0].reason.as_deref()), (InstructionState::Held, Some("over_limit")));
-    desk.database.execute("update bursar.instruction set state = 'pending', reason = null").await;
+    desk.database.broken_by("update bursar.instruction set state = 'pending', reason = null").await;
     let payout = take(&desk, terms(&job, true), 9).await.payouts.remove(0);
     record(&desk, &payout, PayoutFate::Mismatch { error: "another amount".to_owned() }).await;
     assert_eq!(state(&desk, &payout).await, (InstructionState::Held, Some("mismatch".to_owned()), true));

@@ -13,8 +13,8 @@ use super::tenure::SqliteTenure;
 use super::tx::{Done, read};
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, requests, revert, runs, status,
-    units,
+    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, requests, revert,
+    runs, status, units,
 };
 use crate::domain::{Claim, ElectionName};
 use crate::store::{
@@ -165,53 +165,48 @@ impl Store for SqliteStore {
         reading!(self, "units", connection => units::units(connection, filter))
     }
 
-    async fn payouts(&self, _filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
-        Err(StoreError::Broken { operation: "payouts", detail: "not written yet".to_owned() })
+    async fn payouts(&self, filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
+        reading!(self, "payouts", connection => payout_acts::payouts(connection, filter))
     }
 
     async fn resolve_payout(
         &self,
-        _key: &str,
-        _resolution: &Resolution,
-        _reason: &str,
-        _actor: &Actor,
+        key: &str,
+        resolution: &Resolution,
+        reason: &str,
+        actor: &Actor,
     ) -> Result<ResolveOutcome, StoreError> {
-        Err(StoreError::Broken { operation: "resolve_payout", detail: "not written yet".to_owned() })
+        acting!(self, "resolve_payout", connection => payout_acts::resolve_payout(connection, key, resolution, reason, actor))
     }
 
     async fn release_payouts(
         &self,
-        _run: i64,
-        _keys: &[String],
-        _reason: &str,
-        _actor: &Actor,
+        run: i64,
+        keys: &[String],
+        reason: &str,
+        actor: &Actor,
     ) -> Result<ReleaseOutcome, StoreError> {
-        Err(StoreError::Broken { operation: "release_payouts", detail: "not written yet".to_owned() })
+        command!(self, "release_payouts", connection => payout_acts::release_payouts(connection, run, keys, reason, actor))
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
-        Err(StoreError::Broken { operation: "receivers", detail: "not written yet".to_owned() })
+        reading!(self, "receivers", connection => payout_acts::receivers(connection))
     }
 
-    async fn resume_receiver(&self, _origin: &str, _reason: &str, _actor: &Actor) -> Result<bool, StoreError> {
-        Err(StoreError::Broken { operation: "resume_receiver", detail: "not written yet".to_owned() })
+    async fn resume_receiver(&self, origin: &str, reason: &str, actor: &Actor) -> Result<bool, StoreError> {
+        acting!(self, "resume_receiver", connection => payout_acts::resume_receiver(connection, origin, reason, actor))
     }
 
-    async fn hold_merchant(&self, _merchant: &str, _reason: &str, _actor: &Actor) -> Result<HoldReport, StoreError> {
-        Err(StoreError::Broken { operation: "hold_merchant", detail: "not written yet".to_owned() })
+    async fn hold_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<HoldReport, StoreError> {
+        command!(self, "hold_merchant", connection => payout_acts::hold_merchant(connection, merchant, reason, actor))
     }
 
-    async fn release_merchant(
-        &self,
-        _merchant: &str,
-        _reason: &str,
-        _actor: &Actor,
-    ) -> Result<Option<u64>, StoreError> {
-        Err(StoreError::Broken { operation: "release_merchant", detail: "not written yet".to_owned() })
+    async fn release_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<Option<u64>, StoreError> {
+        command!(self, "release_merchant", connection => payout_acts::release_merchant(connection, merchant, reason, actor))
     }
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
-        Err(StoreError::Broken { operation: "merchant_holds", detail: "not written yet".to_owned() })
+        reading!(self, "merchant_holds", connection => payout_acts::merchant_holds(connection))
     }
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {

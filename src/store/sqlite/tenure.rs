@@ -14,7 +14,8 @@ use super::store::{SqliteStore, finish};
 use super::tx::{FencedTx, Kind, begin_admitted, begin_immediate, enter, read};
 use super::within::{CONTROL, within};
 use super::{
-    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, plan, recover, requests, settle, ticks,
+    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, payout_records, payouts, plan, recover,
+    requests, settle, ticks,
 };
 use crate::domain::Claim;
 use crate::store::readable::Said;
@@ -211,19 +212,19 @@ impl TenureStore for SqliteTenure {
     }
 
     async fn payout_jobs(&self) -> Fenced<Vec<PayoutJob>> {
-        Err(StoreError::Broken { operation: "payout_jobs", detail: "not written yet".to_owned() })
+        fenced!(self, Kind::Begin, Access::Reads, "payout_jobs", tx => payouts::payout_jobs(tx.conn(), &self.claim, &self.said))
     }
 
-    async fn take_payouts(&self, _take: &PayoutTake) -> Fenced<PayoutsTaken> {
-        Err(StoreError::Broken { operation: "take_payouts", detail: "not written yet".to_owned() })
+    async fn take_payouts(&self, take: &PayoutTake) -> Fenced<PayoutsTaken> {
+        fenced!(self, Kind::Begin, "take_payouts", tx => payouts::take_payouts(tx.conn(), &self.claim, take))
     }
 
-    async fn record_payouts(&self, _records: &PayoutRecords) -> Fenced<PayoutsRecorded> {
-        Err(StoreError::Broken { operation: "record_payouts", detail: "not written yet".to_owned() })
+    async fn record_payouts(&self, records: &PayoutRecords) -> Fenced<PayoutsRecorded> {
+        fenced!(self, Kind::Record, "record_payouts", tx => payout_records::record_payouts(tx.conn(), &self.claim, records))
     }
 
-    async fn put_back_payouts(&self, _origin: &str, _kept: &[(i64, u32)]) -> Fenced<u64> {
-        Err(StoreError::Broken { operation: "put_back_payouts", detail: "not written yet".to_owned() })
+    async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64> {
+        fenced!(self, Kind::Record, "put_back_payouts", tx => payouts::put_back_payouts(tx.conn(), &self.claim, origin, kept))
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {

@@ -6,7 +6,14 @@ use bursar::store::{HoldReport, ReleaseOutcome, Resolution, ResolveOutcome, Scop
 use super::super::desk::{actor, capture, mine};
 use super::*;
 
-async fn resolve(desk: &Desk, key: &str, word: Resolution) -> ResolveOutcome {
+on_every_store!(
+    a_persons_word_ends_what_is_held_with_the_postings_that_follow,
+    instructions_that_wait_for_a_release_leave_after_it,
+    what_is_held_for_its_amount_leaves_once_it_is_released_by_name,
+    a_merchant_on_hold_gets_no_unit_and_nothing_pending_of_it_is_sent,
+);
+
+async fn resolve<D: Ground>(desk: &Desk<D>, key: &str, word: Resolution) -> ResolveOutcome {
     desk.store.resolve_payout(key, &word, "the bank's letter", &actor()).await.expect("the store answers")
 }
 
@@ -21,9 +28,8 @@ fn now(outcome: &ResolveOutcome) -> Option<InstructionState> {
     }
 }
 
-#[tokio::test]
-async fn a_persons_word_ends_what_is_held_with_the_postings_that_follow() {
-    let desk = Desk::open().await;
+async fn a_persons_word_ends_what_is_held_with_the_postings_that_follow<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(4)).await;
     let payouts = take(&desk, terms(&job, false), 9).await.payouts;
     let key = |n: usize| payouts[n].idempotency_key.as_str();
@@ -39,8 +45,9 @@ async fn a_persons_word_ends_what_is_held_with_the_postings_that_follow() {
     assert_eq!(now(&resolve(&desk, key(1), not_paid(None)).await), None, "its key is still valid");
     assert_eq!(now(&resolve(&desk, key(1), not_paid(Some("W"))).await), Some(InstructionState::Rejected));
     desk.database
-        .execute(&format!(
-            "update bursar.instruction set key_valid_until = now() where id = {}",
+        .broken_by(&format!(
+            "update bursar.instruction set key_valid_until = {} where id = {}",
+            D::words("now()", "(select now from clock)"),
             payouts[2].instruction
         ))
         .await;
@@ -61,9 +68,8 @@ async fn a_persons_word_ends_what_is_held_with_the_postings_that_follow() {
     assert_eq!(acts.iter().filter(|act| act.action == "payouts resolve").count(), 4);
 }
 
-#[tokio::test]
-async fn instructions_that_wait_for_a_release_leave_after_it() {
-    let desk = Desk::open().await;
+async fn instructions_that_wait_for_a_release_leave_after_it<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let manual = LedgerDefinition { release: Release::Manual, ..everything() };
     let job = desk.job("daily", manual).await;
     desk.import("adyen", merchants(3)).await;
@@ -82,9 +88,8 @@ async fn instructions_that_wait_for_a_release_leave_after_it() {
     assert_eq!(none.expect("it answers"), ReleaseOutcome::NotFound);
 }
 
-#[tokio::test]
-async fn what_is_held_for_its_amount_leaves_once_it_is_released_by_name() {
-    let desk = Desk::open().await;
+async fn what_is_held_for_its_amount_leaves_once_it_is_released_by_name<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let low = LedgerDefinition { maximum_payout: [(currency("EUR"), 500)].into(), ..everything() };
     let job = desk.job("daily", low).await;
     desk.import("adyen", merchants(1)).await;
@@ -100,9 +105,8 @@ async fn what_is_held_for_its_amount_leaves_once_it_is_released_by_name() {
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn a_merchant_on_hold_gets_no_unit_and_nothing_pending_of_it_is_sent() {
-    let desk = Desk::open().await;
+async fn a_merchant_on_hold_gets_no_unit_and_nothing_pending_of_it_is_sent<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(3)).await;
     let sent = take(&desk, terms(&job, true), 1).await.payouts.remove(0);
     for (merchant, held, on_the_wire) in [("m0", 0, 1), ("m1", 1, 0)] {

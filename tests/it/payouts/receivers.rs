@@ -5,14 +5,18 @@ use bursar::store::{PayoutRecords, PayoutTake};
 use super::super::desk::{actor, mine};
 use super::*;
 
+on_every_store!(
+    a_stopped_receiver_is_tried_with_one_payout_per_wait_and_goes_on_when_it_works,
+    too_many_refusals_in_a_row_stop_a_receiver_until_it_is_resumed,
+);
+
 /// An order whose probes need no waiting.
 fn eager(job: &Job) -> PayoutTake {
     PayoutTake { probe_waits: (Duration::ZERO, Duration::ZERO), ..order(terms(job, true), 9) }
 }
 
-#[tokio::test]
-async fn a_stopped_receiver_is_tried_with_one_payout_per_wait_and_goes_on_when_it_works() {
-    let mut desk = Desk::open().await;
+async fn a_stopped_receiver_is_tried_with_one_payout_per_wait_and_goes_on_when_it_works<D: Ground>() {
+    let mut desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(4)).await;
     let first = take(&desk, terms(&job, true), 1).await.payouts.remove(0);
     let stop = Some(("unauthorized", "answered 401".to_owned()));
@@ -33,9 +37,8 @@ async fn a_stopped_receiver_is_tried_with_one_payout_per_wait_and_goes_on_when_i
     desk.audit_is_clean().await;
 }
 
-#[tokio::test]
-async fn too_many_refusals_in_a_row_stop_a_receiver_until_it_is_resumed() {
-    let desk = Desk::open().await;
+async fn too_many_refusals_in_a_row_stop_a_receiver_until_it_is_resumed<D: Ground>() {
+    let desk = Desk::<D>::new().await;
     let (job, _) = settled(&desk, merchants(6)).await;
     let payouts = take(&desk, terms(&job, true), 4).await.payouts;
     let few = |records: PayoutRecords| PayoutRecords { max_refusals: 2, ..records };
