@@ -35,15 +35,19 @@ const OPERATIONS: &[&str] = &[
     "jobs",
     "lineage",
     "open_runs",
+    "payout_jobs",
     "plan_page",
     "pulse",
+    "put_back_payouts",
     "record_calls",
+    "record_payouts",
     "record_ticks",
     "recover",
     "release",
     "requests",
     "settle",
     "take_calls",
+    "take_payouts",
 ];
 
 /// Observes for telemetry.
@@ -99,6 +103,10 @@ impl TenureObserver for Observers {
 
     fn attempts(&self, outcome: AttemptOutcome, count: u64) {
         self.0.metrics().attempts(outcome, count);
+    }
+
+    fn payout_attempts(&self, outcome: &'static str, count: u64) {
+        self.0.metrics().payout_attempt(outcome, count);
     }
 
     fn units_settled(&self, count: u64) {

@@ -18,8 +18,11 @@ mod halt;
 mod history;
 mod import;
 mod imports;
+mod merchant;
 mod migrate;
 mod output;
+mod payouts;
+mod receivers;
 mod request;
 mod resume;
 mod run;
@@ -98,6 +101,15 @@ enum Command {
     /// Units: list, show, retry.
     #[command(subcommand)]
     Units(units::UnitsCommand),
+    /// Payouts: list, show, release, resolve.
+    #[command(subcommand)]
+    Payouts(payouts::PayoutsCommand),
+    /// Receivers that are stopped, and why: list, resume.
+    #[command(subcommand)]
+    Receivers(receivers::ReceiversCommand),
+    /// Merchants: hold, release, list. A held one gets no unit, and nothing pending of it is sent.
+    #[command(subcommand)]
+    Merchant(merchant::MerchantCommand),
     /// Have the leader open a run of a job now, beside its schedule.
     Trigger(trigger::TriggerArgs),
     /// Stop settling and sending, in force with the next transaction.
@@ -149,6 +161,9 @@ impl Cli {
             Command::Status(args) => Context::block_on(args.execute(&context)),
             Command::Runs(command) => Context::block_on(command.execute(&context)),
             Command::Units(command) => Context::block_on(command.execute(&context)),
+            Command::Payouts(command) => Context::block_on(command.execute(&context)),
+            Command::Receivers(command) => Context::block_on(command.execute(&context)),
+            Command::Merchant(command) => Context::block_on(command.execute(&context)),
             Command::Trigger(args) => Context::block_on(args.execute(&context)),
             Command::Halt(args) => Context::block_on(args.execute(&context)),
             Command::Resume(args) => Context::block_on(args.execute(&context)),

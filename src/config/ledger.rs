@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::Scope;
-use super::outside::SENDING;
 use super::reader::{Checked, Reported, TableReader};
 use super::receiver::{KEYS, receiver};
 use super::values::{choice, parsed, text};
@@ -53,15 +52,7 @@ pub(super) fn ledger(mut table: TableReader<'_>, payout: Option<TableReader<'_>>
 fn payout(mut table: TableReader<'_>) -> Checked<PayoutDefinition> {
     let http = table.or("kind", false, |node| choice(node, &[("none", false), ("http", true)]));
     let kind = match http {
-        Ok(true) => {
-            let receiver = receiver(&mut table);
-            if SENDING {
-                receiver.map(|receiver| PayoutDefinition::Http(Box::new(receiver)))
-            } else {
-                let problem = "found \"http\", which is not in this version; expected \"none\"";
-                Err(table.refuse("kind", problem, Scope::Key))
-            }
-        }
+        Ok(true) => receiver(&mut table).map(|receiver| PayoutDefinition::Http(Box::new(receiver))),
         Ok(false) => {
             let foreign = table.not_here(&KEYS, "belongs to payouts of kind \"http\"; this job's is \"none\"");
             foreign.map(|()| PayoutDefinition::None)

@@ -34,6 +34,7 @@ pub(super) enum Check {
     JournalsBalance,
     PayableIsZero,
     CarryEqualsOpenCarries,
+    FinalsArePosted,
     PayoutClearingEqualsUnfinal,
     /// Derived row by row with [`Instructed::differs`].
     KeysAreDerived,
@@ -42,7 +43,7 @@ pub(super) enum Check {
 
 impl Check {
     /// All checks, in the order of reports.
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::OneTenurePerTerm,
         Self::FenceIsHighest,
         Self::NoStaleWrite,
@@ -60,6 +61,7 @@ impl Check {
         Self::JournalsBalance,
         Self::PayableIsZero,
         Self::CarryEqualsOpenCarries,
+        Self::FinalsArePosted,
         Self::PayoutClearingEqualsUnfinal,
         Self::KeysAreDerived,
         Self::MerchantsAddUp,
@@ -81,6 +83,7 @@ impl Check {
             Self::JournalsBalance
             | Self::PayableIsZero
             | Self::CarryEqualsOpenCarries
+            | Self::FinalsArePosted
             | Self::PayoutClearingEqualsUnfinal
             | Self::MerchantsAddUp => "money",
         }
@@ -106,6 +109,7 @@ impl Check {
             Self::JournalsBalance => "journals_balance",
             Self::PayableIsZero => "payable_is_zero",
             Self::CarryEqualsOpenCarries => "carry_equals_open_carries",
+            Self::FinalsArePosted => "finals_are_posted",
             Self::PayoutClearingEqualsUnfinal => "payout_clearing_equals_unfinal",
             Self::KeysAreDerived => "keys_are_derived",
             Self::MerchantsAddUp => "merchants_add_up",
@@ -159,6 +163,9 @@ impl Check {
             Self::PayableIsZero => "Nothing is left payable to any merchant after any journal.",
             Self::CarryEqualsOpenCarries => {
                 "What each job carries for each merchant is the sum of its open carry entries."
+            }
+            Self::FinalsArePosted => {
+                "Every payout that is paid, rejected or returned has the postings and the carry that its state says, no other one has any."
             }
             Self::PayoutClearingEqualsUnfinal => {
                 "What is in payout clearing is the sum of the payouts that are not final."

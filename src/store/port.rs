@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    Admission, AuditReport, HistoryView, ImportOutcome, ImportRecord, ImportView, Lineage, NewImport, RequestKind,
-    RequestState, RevertOutcome, RunFilter, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore,
+    Admission, AuditReport, HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Lineage, MerchantHold,
+    NewImport, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution,
+    ResolveOutcome, RevertOutcome, RunFilter, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore,
     UnitFilter, UnitView,
 };
 use crate::domain::{Claim, ElectionName, TenureId, Term};
@@ -233,6 +234,44 @@ pub trait Store: Send + Sync {
 
     /// Units, in the order of ids.
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError>;
+
+    /// Payouts, in the order of ids.
+    async fn payouts(&self, filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError>;
+
+    /// Takes an operator's word on what came of a payout, under its election's gate, with the postings that follow
+    /// ([`resolve`](super::resolve)). Recorded as an act, and so are the five below.
+    async fn resolve_payout(
+        &self,
+        key: &str,
+        resolution: &Resolution,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError>;
+
+    /// Releases the payouts of a run that wait for it; with `keys` only those, and then also those held for their amount.
+    async fn release_payouts(
+        &self,
+        run: i64,
+        keys: &[String],
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ReleaseOutcome, StoreError>;
+
+    /// Receivers that are stopped, or refused the last of what they were sent.
+    async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError>;
+
+    /// Ends a receiver's stop. Answers whether there was one.
+    async fn resume_receiver(&self, origin: &str, reason: &str, actor: &Actor) -> Result<bool, StoreError>;
+
+    /// Puts a merchant on hold: no unit, and nothing pending is sent. Every gate is held shared for a moment.
+    async fn hold_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<HoldReport, StoreError>;
+
+    /// Ends a merchant's hold; what was held for it is as it was before. Answers how many payouts that are; `None` where the
+    /// merchant was not on hold.
+    async fn release_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<Option<u64>, StoreError>;
+
+    /// Merchants on hold.
+    async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError>;
 
     /// Terms, refusals, operators' acts, newest first, at most `limit` of each.
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError>;

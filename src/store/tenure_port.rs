@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::{
     Call, CallRecord, Charge, Effect, Execution, FenceHolder, FinishOutcome, Halt, JobChange, JobChangeOutcome,
-    JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Recovery, RequestState, SettleOutcome,
-    StoreError, TicksOutcome, TicksRecord, UnitPick,
+    JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken, PendingRequest,
+    PlanOutcome, PlanSource, Recovery, RequestState, SettleOutcome, StoreError, TicksOutcome, TicksRecord, UnitPick,
 };
 use crate::domain::Claim;
 
@@ -79,6 +79,9 @@ pub trait TenureStore: Send + Sync {
     /// The claim that is presented.
     fn claim(&self) -> &Claim;
 
+    /// The deployment: with the election, the scope that receivers compare terms in.
+    fn deployment(&self) -> Uuid;
+
     /// *Record.* Promotion's first step: `sending` of lower terms into `unknown` or held; deaths of leaders counted.
     async fn recover(&self) -> Fenced<Recovery>;
 
@@ -130,6 +133,24 @@ pub trait TenureStore: Send + Sync {
 
     /// *Begin.* Ends the run if none of its units is pending.
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome>;
+
+    /// *Begin.* Jobs with payouts of this election that are pending or unknown and not waiting for a release, with their
+    /// definitions in force. One indexed look per job.
+    async fn payout_jobs(&self) -> Fenced<Vec<PayoutJob>>;
+
+    /// *Begin.* Takes payouts for one receiver that are due: on the wire under this term ([`PayoutsTaken`]), or only to be
+    /// asked for. What may not leave any more is held instead, with its reason, in the same transaction. Nothing is taken
+    /// for a receiver that is stopped but one payout per wait; none where only an operator ends the stop.
+    async fn take_payouts(&self, take: &PayoutTake) -> Fenced<PayoutsTaken>;
+
+    /// *Record.* What came of payouts, with the postings that follow, and what it says about their receiver. Tries that are
+    /// no longer as expected are left.
+    async fn record_payouts(&self, records: &PayoutRecords) -> Fenced<PayoutsRecorded>;
+
+    /// *Record.* Puts back every payout that stands `sending` to this receiver under this claim and is not among `kept`
+    /// (instruction, attempt): nobody sends it. Answers how many. For the caller whose [`Self::take_payouts`] ended
+    /// [`StoreError::Unknown`], before the next one.
+    async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64>;
 
     /// *Begin.* Requests of operators, oldest first, a bounded page.
     async fn requests(&self) -> Fenced<Vec<PendingRequest>>;

@@ -24,7 +24,19 @@ const OTHER: &str = "other";
 /// What becomes of a tick.
 const TICK_OUTCOMES: [&str; 5] = ["run", "caught_up", "skipped", "coalesced", "missed"];
 /// What comes of a try at an instruction.
-const PAYOUT_OUTCOMES: [&str; 4] = ["done", "failed", "not_sent", "unknown"];
+const PAYOUT_OUTCOMES: [&str; 11] = [
+    "paid",
+    "mismatch",
+    "rejected",
+    "refused_in_doubt",
+    "later",
+    "unknown",
+    "undone",
+    "stopped",
+    "fenced",
+    "not_sent",
+    "not_found",
+];
 
 /// The closed sets that the labels come from.
 #[derive(Debug, Clone, Default)]
@@ -253,7 +265,7 @@ impl Metrics {
         self.batch.record(time);
     }
 
-    /// A try at an instruction: `done`, `failed`, `not_sent` or `unknown`.
+    /// Tries at payouts, one of the closed set.
     pub fn payout_attempt(&self, outcome: &str, n: u64) {
         self.payout_attempts.add(outcome, n);
     }

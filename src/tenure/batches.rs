@@ -222,6 +222,9 @@ impl Lane {
         let observer = &self.tenure.deps.observer;
         observer.units_settled(ended);
         observer.attempts(AttemptOutcome::Settled, ended);
+        if counts.instructions > 0 {
+            self.tenure.payouts.notify_one();
+        }
     }
 
     /// The units that a pick which never came to an answer would have taken.

@@ -7,7 +7,8 @@
 //!   begin ─► promotion ─► sweep ──► planner (ticks become runs)          every second, and when a timer wakes it
 //!                  │         ├────► requests (operators' acts)
 //!                  │         └────► bringup (the schedule was edited)
-//!                  └────► work ───► one run ─► batches (in-store) or outside (record, call, record)
+//!                  ├────► work ───► one run ─► batches (in-store) or outside (record, call, record)
+//!                  └────► payouts ► one lane per receiver: take, leave, send, record
 //!   end ───► teardown: stop, timers down, drain, end the sessions, join every task, say so
 //! ```
 //!
@@ -19,7 +20,7 @@
 //! - Timers are hints. A late, lost or doubled one changes nothing: what is due is read from the store.
 //!
 //! Deliberately absent: the decision who leads (leadership's machine), which ticks exist and what becomes of them
-//! (`schedule`), SQL (`store`), and the sending of payouts (a job's payouts stay in the store).
+//! (`schedule`), SQL (`store`), and what an answer of a receiver means (`settlement::http`).
 
 pub mod accepted;
 mod admission;
@@ -32,6 +33,7 @@ mod halving;
 mod leave;
 pub mod observer;
 mod outside;
+mod payouts;
 mod planner;
 mod promotion;
 mod requests;

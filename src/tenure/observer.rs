@@ -24,6 +24,8 @@ pub trait TenureObserver: Send + Sync {
     fn batch(&self, took: Duration);
     /// Attempts at units came to this.
     fn attempts(&self, outcome: AttemptOutcome, count: u64);
+    /// Tries at payouts came to this, as a receiver's verdict names it, or `not_found` (a look-up).
+    fn payout_attempts(&self, outcome: &'static str, count: u64);
     /// Units ended settled, carried or empty.
     fn units_settled(&self, count: u64);
     /// So many units more (or less) are in a transaction or on the wire; a batch counts as large as it may be.
@@ -50,6 +52,7 @@ impl TenureObserver for NoObserver {
     fn duplicate_runs_prevented(&self, _: u32) {}
     fn batch(&self, _: Duration) {}
     fn attempts(&self, _: AttemptOutcome, _: u64) {}
+    fn payout_attempts(&self, _: &'static str, _: u64) {}
     fn units_settled(&self, _: u64) {}
     fn in_flight_units(&self, _: i64) {}
     fn fencing_reject(&self, _: &'static str) {}

@@ -63,6 +63,8 @@ pub struct Scope {
     pub store: OnceLock<Arc<dyn TenureStore>>,
     /// Wakes the work loop.
     pub work: Notify,
+    /// Wakes the sending of payouts.
+    pub payouts: Notify,
     /// Whether the store last said that the election is halted.
     pub halted: watch::Sender<bool>,
     /// When it began.
@@ -92,6 +94,7 @@ impl Scope {
             tracker: TaskTracker::new(),
             store: OnceLock::new(),
             work: Notify::new(),
+            payouts: Notify::new(),
             halted: watch::Sender::new(false),
             begun_at: clock::boottime(),
             clock: StoreClock::default(),

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::TenureDeps;
 use super::edge::{Begin, Ending, Order};
+use super::payouts::payouts;
 use super::promotion::{PromotionError, promote};
 use super::scope::Scope;
 use super::sweep::sweep;
@@ -138,7 +139,7 @@ async fn hold(scope: Arc<Scope>, mut orders: watch::Receiver<Option<EndOrder>>) 
     Some(scope.claim.clone())
 }
 
-/// Promotes, then keeps sweep and work going until the tenure stops.
+/// Promotes, then keeps sweep, work and payouts going until the tenure stops.
 async fn lead(scope: Arc<Scope>) {
     let tenure = match promote(&scope).await {
         Ok(tenure) => tenure,
@@ -151,7 +152,8 @@ async fn lead(scope: Arc<Scope>) {
     };
     let sweeping = tenure.spawn(sweep(tenure.clone(), timers, fired));
     let working = tenure.spawn(work(tenure.clone()));
-    let mut tasks = FuturesUnordered::from_iter([sweeping, working]);
+    let paying = tenure.spawn(payouts(tenure.clone()));
+    let mut tasks = FuturesUnordered::from_iter([sweeping, working, paying]);
     while let Some(ended) = tasks.next().await {
         match ended {
             Ok(_) if scope.stopping.is_cancelled() => {}

@@ -19,9 +19,9 @@ use crate::settlement::{Leave, NotSent};
 use crate::store::postgres::{PgSettings, PgStore};
 use crate::store::{
     Call, CallFate, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, Halt,
-    JobChange, JobChangeOutcome, JobRow, JobsView, Leader, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource,
-    Pulse, Recovery, RequestState, SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome,
-    TicksRecord, UnitPick,
+    JobChange, JobChangeOutcome, JobRow, JobsView, Leader, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake,
+    PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState,
+    SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -42,6 +42,9 @@ const BAD: &str = "bad";
 impl TenureStore for Stub {
     fn claim(&self) -> &Claim {
         &self.claim
+    }
+    fn deployment(&self) -> Uuid {
+        Uuid::nil()
     }
     async fn recover(&self) -> Fenced<Recovery> {
         unreachable!("not asked for here")
@@ -97,6 +100,18 @@ impl TenureStore for Stub {
         unreachable!("not asked for here")
     }
     async fn finish_run(&self, _: i64) -> Fenced<FinishOutcome> {
+        unreachable!("not asked for here")
+    }
+    async fn payout_jobs(&self) -> Fenced<Vec<PayoutJob>> {
+        unreachable!("not asked for here")
+    }
+    async fn take_payouts(&self, _: &PayoutTake) -> Fenced<PayoutsTaken> {
+        unreachable!("not asked for here")
+    }
+    async fn record_payouts(&self, _: &PayoutRecords) -> Fenced<PayoutsRecorded> {
+        unreachable!("not asked for here")
+    }
+    async fn put_back_payouts(&self, _: &str, _: &[(i64, u32)]) -> Fenced<u64> {
         unreachable!("not asked for here")
     }
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {
@@ -195,6 +210,7 @@ fn rig() -> Rig {
         observer: Arc::new(NoObserver),
         schedule: watch::channel(Arc::new(ScheduleInForce::default())).1,
         permits: Arc::new(Semaphore::new(1)),
+        receivers: Arc::default(),
         settings: TenureSettings {
             leader: Leader { replica: "a".to_owned(), host: "a".to_owned(), version: "0".to_owned() },
             limits: TenureLimits {

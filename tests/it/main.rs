@@ -24,6 +24,8 @@ mod operation;
 mod outside;
 mod pairs;
 mod pauses;
+mod paying;
+mod payouts;
 mod recovery;
 mod rows;
 mod samples;

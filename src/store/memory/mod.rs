@@ -73,6 +73,7 @@ struct Shared {
     /// Units that a batch holds while its hook runs. Locked after the state, never before it.
     held: Mutex<BTreeSet<i64>>,
     clock: StoreClock,
+    deployment: Uuid,
     /// Whether each operation is compared with what it says that it did.
     proving: bool,
 }
@@ -92,7 +93,7 @@ impl MemoryStore {
 
     fn open(clock: StoreClock, deployment: Uuid, proving: bool) -> Self {
         let state = Mutex::new(MemoryState::new(deployment));
-        let shared = Arc::new(Shared { state, held: Mutex::default(), clock, proving });
+        let shared = Arc::new(Shared { state, held: Mutex::default(), clock, deployment, proving });
         Self { shared, replica: "memory".to_owned(), faults: Arc::default() }
     }
 
@@ -129,6 +130,11 @@ impl MemoryStore {
 
     fn held(&self) -> MutexGuard<'_, BTreeSet<i64>> {
         self.shared.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The deployment, as every replica knows it.
+    fn deployment(&self) -> Uuid {
+        self.shared.deployment
     }
 
     /// The clock's time, in the microseconds that the other stores keep.

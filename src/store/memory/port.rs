@@ -14,9 +14,10 @@ use crate::domain::{Claim, ElectionName};
 use crate::store::bounds::LIST_ROWS;
 use crate::store::{
     Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, FenceReject, HaltReport,
-    Health, HistoryView, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind,
-    RequestState, RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures,
-    TenureLimits, TenureStore, UnitFilter, UnitView,
+    Health, HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
+    PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
+    RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
+    TenureStore, UnitFilter, UnitView,
 };
 
 /// There is one schema.
@@ -131,6 +132,55 @@ impl Store for MemoryStore {
 
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
         self.look("units", |state, _now| state.units_view(filter, most(filter.limit)))
+    }
+
+    async fn payouts(&self, _filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
+        Err(StoreError::Broken { operation: "payouts", detail: "not written yet".to_owned() })
+    }
+
+    async fn resolve_payout(
+        &self,
+        _key: &str,
+        _resolution: &Resolution,
+        _reason: &str,
+        _actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError> {
+        Err(StoreError::Broken { operation: "resolve_payout", detail: "not written yet".to_owned() })
+    }
+
+    async fn release_payouts(
+        &self,
+        _run: i64,
+        _keys: &[String],
+        _reason: &str,
+        _actor: &Actor,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        Err(StoreError::Broken { operation: "release_payouts", detail: "not written yet".to_owned() })
+    }
+
+    async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
+        Err(StoreError::Broken { operation: "receivers", detail: "not written yet".to_owned() })
+    }
+
+    async fn resume_receiver(&self, _origin: &str, _reason: &str, _actor: &Actor) -> Result<bool, StoreError> {
+        Err(StoreError::Broken { operation: "resume_receiver", detail: "not written yet".to_owned() })
+    }
+
+    async fn hold_merchant(&self, _merchant: &str, _reason: &str, _actor: &Actor) -> Result<HoldReport, StoreError> {
+        Err(StoreError::Broken { operation: "hold_merchant", detail: "not written yet".to_owned() })
+    }
+
+    async fn release_merchant(
+        &self,
+        _merchant: &str,
+        _reason: &str,
+        _actor: &Actor,
+    ) -> Result<Option<u64>, StoreError> {
+        Err(StoreError::Broken { operation: "release_merchant", detail: "not written yet".to_owned() })
+    }
+
+    async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
+        Err(StoreError::Broken { operation: "merchant_holds", detail: "not written yet".to_owned() })
     }
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {

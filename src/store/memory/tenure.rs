@@ -14,8 +14,9 @@ use super::state::{Done, Kind, MemoryState};
 use crate::domain::Claim;
 use crate::store::{
     Admission, Call, CallRecord, Charge, Effect, Entered, Execution, FenceReject, Fenced, FinishOutcome, JobChange,
-    JobChangeOutcome, JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery,
-    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
+    PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded, SettleOutcome, StoreError,
+    TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 /// The fenced half.
@@ -109,6 +110,10 @@ impl TenureStore for MemoryTenure {
         &self.claim
     }
 
+    fn deployment(&self) -> Uuid {
+        self.store.deployment()
+    }
+
     async fn recover(&self) -> Fenced<Recovery> {
         self.fenced(Kind::Record, "recover", |state, now| Ok(state.recover(&self.claim, now))).await
     }
@@ -180,6 +185,22 @@ impl TenureStore for MemoryTenure {
 
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome> {
         self.fenced(Kind::Begin, "finish_run", |state, now| state.finish_run(&self.claim, run, now)).await
+    }
+
+    async fn payout_jobs(&self) -> Fenced<Vec<PayoutJob>> {
+        Err(StoreError::Broken { operation: "payout_jobs", detail: "not written yet".to_owned() })
+    }
+
+    async fn take_payouts(&self, _take: &PayoutTake) -> Fenced<PayoutsTaken> {
+        Err(StoreError::Broken { operation: "take_payouts", detail: "not written yet".to_owned() })
+    }
+
+    async fn record_payouts(&self, _records: &PayoutRecords) -> Fenced<PayoutsRecorded> {
+        Err(StoreError::Broken { operation: "record_payouts", detail: "not written yet".to_owned() })
+    }
+
+    async fn put_back_payouts(&self, _origin: &str, _kept: &[(i64, u32)]) -> Fenced<u64> {
+        Err(StoreError::Broken { operation: "put_back_payouts", detail: "not written yet".to_owned() })
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {

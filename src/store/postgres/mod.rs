@@ -30,6 +30,8 @@ mod lineage;
 mod migrate;
 mod notices;
 mod open_runs;
+mod payout_acts;
+mod payouts;
 mod places;
 mod plan;
 mod port;

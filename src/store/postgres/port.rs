@@ -12,13 +12,14 @@ use super::store::{PgStore, finish};
 use super::tenure::PgTenure;
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, requests, revert, runs, status,
-    units,
+    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, requests, revert,
+    runs, status, units,
 };
 use crate::domain::{Claim, ElectionName};
 use crate::store::{
     Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health,
-    HistoryView, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind, RequestState,
+    HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
+    PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
     RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
     TenureStore, UnitFilter, UnitView,
 };
@@ -149,6 +150,65 @@ impl Store for PgStore {
 
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
         reading!(self, "units", connection => units::units(connection, filter))
+    }
+
+    async fn payouts(&self, filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
+        reading!(self, "payouts", connection => payout_acts::payouts(connection, filter))
+    }
+
+    async fn resolve_payout(
+        &self,
+        key: &str,
+        resolution: &Resolution,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError> {
+        let mut tx = self.command_tx("resolve_payout").await?;
+        let work = payout_acts::resolve_payout(tx.conn(), key, resolution, reason, actor);
+        let worked = within("resolve_payout", COMMAND, work).await;
+        finish(tx, worked).await
+    }
+
+    async fn release_payouts(
+        &self,
+        run: i64,
+        keys: &[String],
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        let mut tx = self.command_tx("release_payouts").await?;
+        let work = payout_acts::release_payouts(tx.conn(), run, keys, reason, actor);
+        let worked = within("release_payouts", COMMAND, work).await;
+        finish(tx, worked).await
+    }
+
+    async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
+        reading!(self, "receivers", connection => payout_acts::receivers(connection))
+    }
+
+    async fn resume_receiver(&self, origin: &str, reason: &str, actor: &Actor) -> Result<bool, StoreError> {
+        let mut tx = self.command_tx("resume_receiver").await?;
+        let work = payout_acts::resume_receiver(tx.conn(), origin, reason, actor);
+        let worked = within("resume_receiver", COMMAND, work).await;
+        finish(tx, worked).await
+    }
+
+    async fn hold_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<HoldReport, StoreError> {
+        let mut tx = self.command_tx("hold_merchant").await?;
+        let work = payout_acts::hold_merchant(tx.conn(), merchant, reason, actor);
+        let worked = within("hold_merchant", COMMAND, work).await;
+        finish(tx, worked).await
+    }
+
+    async fn release_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<Option<u64>, StoreError> {
+        let mut tx = self.command_tx("release_merchant").await?;
+        let work = payout_acts::release_merchant(tx.conn(), merchant, reason, actor);
+        let worked = within("release_merchant", COMMAND, work).await;
+        finish(tx, worked).await
+    }
+
+    async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
+        reading!(self, "merchant_holds", connection => payout_acts::merchant_holds(connection))
     }
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {

@@ -17,15 +17,16 @@ use super::store::{PgStore, finish};
 use super::tx::{FencedTx, Kind, READ_COMMITTED, begin, enter};
 use super::within::{CONTROL, within};
 use super::{
-    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, plan, recover, requests, settle, ticks,
+    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, payouts, plan, recover, requests, settle,
+    ticks,
 };
 use crate::domain::Claim;
 use crate::store::readable::Said;
 use crate::store::{
     Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange,
-    JobChangeOutcome, JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery,
-    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord,
-    UnitPick,
+    JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
+    PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded, SettleOutcome, StoreError,
+    TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 /// The longest that one operation may take, in statements of the longest allowed: the server bounds each statement, this
@@ -134,6 +135,10 @@ impl TenureStore for PgTenure {
         &self.claim
     }
 
+    fn deployment(&self) -> Uuid {
+        self.deployment
+    }
+
     async fn recover(&self) -> Fenced<Recovery> {
         fenced!(self, Kind::Record, "recover", tx => recover::recover(tx.conn(), &self.claim))
     }
@@ -194,6 +199,22 @@ impl TenureStore for PgTenure {
 
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome> {
         fenced!(self, Kind::Begin, "finish_run", tx => finish_file::finish_run(tx.conn(), &self.claim, run))
+    }
+
+    async fn payout_jobs(&self) -> Fenced<Vec<PayoutJob>> {
+        fenced!(self, Kind::Begin, "payout_jobs", tx => payouts::payout_jobs(tx.conn(), &self.claim, &self.said))
+    }
+
+    async fn take_payouts(&self, take: &PayoutTake) -> Fenced<PayoutsTaken> {
+        fenced!(self, Kind::Begin, "take_payouts", tx => payouts::take_payouts(tx.conn(), &self.claim, take))
+    }
+
+    async fn record_payouts(&self, records: &PayoutRecords) -> Fenced<PayoutsRecorded> {
+        fenced!(self, Kind::Record, "record_payouts", tx => payouts::record_payouts(tx.conn(), &self.claim, records))
+    }
+
+    async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64> {
+        fenced!(self, Kind::Record, "put_back_payouts", tx => payouts::put_back_payouts(tx.conn(), &self.claim, origin, kept))
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {

@@ -23,6 +23,7 @@ pub(super) const fn statement(check: Check) -> &'static str {
         Check::JournalsBalance => include_str!("sql/audit_journals_balance.sql"),
         Check::PayableIsZero => include_str!("sql/audit_payable_is_zero.sql"),
         Check::CarryEqualsOpenCarries => include_str!("sql/audit_carry_equals_open_carries.sql"),
+        Check::FinalsArePosted => include_str!("sql/audit_finals_are_posted.sql"),
         Check::PayoutClearingEqualsUnfinal => include_str!("sql/audit_payout_clearing_equals_unfinal.sql"),
         Check::KeysAreDerived => include_str!("sql/audit_instructions.sql"),
         Check::MerchantsAddUp => include_str!("sql/audit_merchants_add_up.sql"),

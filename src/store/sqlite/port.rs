@@ -13,13 +13,14 @@ use super::tenure::SqliteTenure;
 use super::tx::{Done, read};
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, requests, revert, runs, status,
-    units,
+    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, requests, revert,
+    runs, status, units,
 };
 use crate::domain::{Claim, ElectionName};
 use crate::store::{
     Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health,
-    HistoryView, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, NewImport, RequestKind, RequestState,
+    HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
+    PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
     RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
     TenureStore, UnitFilter, UnitView,
 };
@@ -162,6 +163,50 @@ impl Store for SqliteStore {
 
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
         reading!(self, "units", connection => units::units(connection, filter))
+    }
+
+    async fn payouts(&self, filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
+        reading!(self, "payouts", connection => payout_acts::payouts(connection, filter))
+    }
+
+    async fn resolve_payout(
+        &self,
+        key: &str,
+        resolution: &Resolution,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError> {
+        acting!(self, "resolve_payout", connection => payout_acts::resolve_payout(connection, key, resolution, reason, actor))
+    }
+
+    async fn release_payouts(
+        &self,
+        run: i64,
+        keys: &[String],
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        command!(self, "release_payouts", connection => payout_acts::release_payouts(connection, run, keys, reason, actor))
+    }
+
+    async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
+        reading!(self, "receivers", connection => payout_acts::receivers(connection))
+    }
+
+    async fn resume_receiver(&self, origin: &str, reason: &str, actor: &Actor) -> Result<bool, StoreError> {
+        acting!(self, "resume_receiver", connection => payout_acts::resume_receiver(connection, origin, reason, actor))
+    }
+
+    async fn hold_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<HoldReport, StoreError> {
+        command!(self, "hold_merchant", connection => payout_acts::hold_merchant(connection, merchant, reason, actor))
+    }
+
+    async fn release_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<Option<u64>, StoreError> {
+        command!(self, "release_merchant", connection => payout_acts::release_merchant(connection, merchant, reason, actor))
+    }
+
+    async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
+        reading!(self, "merchant_holds", connection => payout_acts::merchant_holds(connection))
     }
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {

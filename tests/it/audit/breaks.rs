@@ -126,6 +126,18 @@ const ON_POSTGRES: &[(&str, &str)] = &[
     ("payable_is_zero", "update bursar.posting set amount = amount - 1 where credit_owner = 'rich'"),
     ("carry_equals_open_carries", "update bursar.entry set amount = amount - 1 where kind = 'carry' and unit_id is null"),
     ("carry_equals_open_carries", "delete from bursar.posting where credit_kind = 'carry' or debit_kind = 'carry'"),
+    ("finals_are_posted", "update bursar.instruction set state = 'paid', final_at = now() where merchant = 'rich'"),
+    (
+        "finals_are_posted",
+        "insert into bursar.journal (unit_id, run_id, kind, generation, election, term)
+         select unit_id, run_id, 'paid', generation, election, term from bursar.instruction where merchant = 'rich'",
+    ),
+    (
+        "finals_are_posted",
+        "insert into bursar.entry (source, external_id, merchant, currency, kind, amount, fee, occurred_at, available_at, job_id)
+         select 'bursar', 'rejected:' || unit_id || ':' || generation, merchant, currency, 'carry', amount, 0, created_at, created_at, job_id
+           from bursar.instruction where merchant = 'rich'",
+    ),
     ("payout_clearing_equals_unfinal", "update bursar.instruction set state = 'paid', final_at = now() where merchant = 'rich'"),
     ("payout_clearing_equals_unfinal", "delete from bursar.instruction where merchant = 'rich'"),
     ("merchants_add_up", "delete from bursar.entry where merchant = 'rich'"),
@@ -231,6 +243,18 @@ const ON_SQLITE: &[(&str, &str)] = &[
     ("payable_is_zero", "update posting set amount = amount - 1 where credit_owner = 'rich'"),
     ("carry_equals_open_carries", "update entry set amount = amount - 1 where kind = 'carry' and unit_id is null"),
     ("carry_equals_open_carries", "delete from posting where credit_kind = 'carry' or debit_kind = 'carry'"),
+    ("finals_are_posted", "update instruction set state = 'paid', final_at = (select now from clock) where merchant = 'rich'"),
+    (
+        "finals_are_posted",
+        "insert into journal (unit_id, run_id, kind, generation, election, term, posted_at, fenced_seq)
+         select unit_id, run_id, 'paid', generation, election, term, created_at, fenced_seq from instruction where merchant = 'rich'",
+    ),
+    (
+        "finals_are_posted",
+        "insert into entry (source, external_id, merchant, currency, kind, amount, fee, occurred_at, available_at, job_id)
+         select 'bursar', 'rejected:' || unit_id || ':' || generation, merchant, currency, 'carry', amount, 0, created_at, created_at, job_id
+           from instruction where merchant = 'rich'",
+    ),
     ("payout_clearing_equals_unfinal", "update instruction set state = 'paid', final_at = (select now from clock) where merchant = 'rich'"),
     ("payout_clearing_equals_unfinal", "delete from instruction where merchant = 'rich'"),
     ("merchants_add_up", "delete from entry where merchant = 'rich'"),

@@ -1,5 +1,6 @@
 //! Schedules of ledger jobs, and what an operator does with them through the product's own commands: import, trigger, look.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct LedgerJob {
     keys: String,
     batch: (u32, u32),
     ledger: String,
+    payout: BTreeMap<String, String>,
+    backoff: Option<String>,
 }
 
 impl LedgerJob {
@@ -34,6 +37,8 @@ impl LedgerJob {
             keys: String::new(),
             batch: (1000, 2),
             ledger: String::new(),
+            payout: BTreeMap::new(),
+            backoff: None,
         }
     }
 
@@ -65,12 +70,37 @@ impl LedgerJob {
         self
     }
 
+    /// Sends its payouts to this address, with short waits between tries.
+    #[must_use]
+    pub fn paying(self, url: &str) -> Self {
+        let paying = self.payout("kind", "\"http\"").payout("url", &format!("\"{url}\""));
+        paying.backoff("50ms..200ms")
+    }
+
+    /// A key of the payouts' table, in place of what it was; the value as TOML writes it.
+    #[must_use]
+    pub fn payout(mut self, key: &str, value: &str) -> Self {
+        self.payout.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// The waits between tries.
+    #[must_use]
+    pub fn backoff(mut self, bounds: &str) -> Self {
+        self.backoff = Some(bounds.to_owned());
+        self
+    }
+
     /// Its part of a schedule file.
     pub fn text(&self) -> String {
-        let Self { name, cron, keys, batch: (size, concurrency), ledger } = self;
+        let Self { name, cron, keys, batch: (size, concurrency), ledger, payout, backoff } = self;
+        let backoff =
+            backoff.as_ref().map_or_else(String::new, |bounds| format!("[job.retry]\nbackoff = \"{bounds}\"\n"));
+        let payout: String = payout.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        let payout = if payout.is_empty() { payout } else { format!("[job.payout]\n{payout}\n") };
         format!(
             "[[job]]\nname = \"{name}\"\ncron = \"{cron}\"\nhandler = \"ledger\"\n{keys}\
-             [job.batch]\nsize = {size}\nconcurrency = {concurrency}\n[job.ledger]\n{ledger}\n"
+             [job.batch]\nsize = {size}\nconcurrency = {concurrency}\n[job.ledger]\n{ledger}\n{payout}{backoff}"
         )
     }
 }
@@ -141,11 +171,16 @@ mod tests {
 
     #[test]
     fn a_job_is_toml_with_its_tables_last() {
-        let job = LedgerJob::new("daily").key("misfire", "\"run_all\"").batch(5, 2).ledger("sources", "[\"psp\"]");
+        let job = LedgerJob::new("daily")
+            .key("misfire", "\"run_all\"")
+            .batch(5, 2)
+            .ledger("sources", "[\"psp\"]")
+            .paying("http://bank/");
         let table: toml::Table = toml::from_str(&job.text()).expect("it is TOML");
         let job = &table["job"][0];
         assert_eq!(job["misfire"].as_str(), Some("run_all"));
         assert_eq!(job["batch"]["size"].as_integer(), Some(5));
         assert_eq!(job["ledger"]["sources"][0].as_str(), Some("psp"));
+        assert_eq!(job["payout"]["url"].as_str(), Some("http://bank/"));
     }
 }

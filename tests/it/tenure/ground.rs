@@ -120,6 +120,7 @@ impl TenureObserver for Counter {
     fn attempts(&self, outcome: AttemptOutcome, count: u64) {
         self.add(format!("attempts {}", outcome.as_str()), i64::try_from(count).expect("small"));
     }
+    fn payout_attempts(&self, _: &'static str, _: u64) {}
     fn units_settled(&self, count: u64) {
         self.add("settled", i64::try_from(count).expect("small"));
     }
@@ -287,6 +288,7 @@ impl Ground {
             observer: Arc::clone(&counter) as Arc<dyn TenureObserver>,
             schedule: in_force,
             permits: Arc::new(Semaphore::new(3)),
+            receivers: Arc::default(),
             settings: settings(connections),
         };
         let (orders, received) = mpsc::unbounded_channel();

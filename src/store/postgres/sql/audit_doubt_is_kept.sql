@@ -10,13 +10,14 @@ with bad as (
       from bursar.instruction i
      where i.in_doubt and not i.idempotent and i.state in ('pending', 'sending')
     union all
-    select format('instruction %s is in doubt and rejected', i.idempotency_key)
+    select format('instruction %s is in doubt and rejected, by nobody''s word', i.idempotency_key)
       from bursar.instruction i
-     where i.in_doubt and i.state = 'rejected'
+     where i.in_doubt and i.state = 'rejected' and i.resolved_act_id is null
     union all
-    select format('instruction %s was sent %s times and has no time of its first', i.idempotency_key, i.attempts)
+    select format('instruction %s was tried %s times and has no time of its first', i.idempotency_key, i.attempts)
       from bursar.instruction i
-     where i.attempts > 0 and i.first_sent_at is null
+     where i.first_sent_at is null
+       and (i.in_doubt or i.state = 'sending' or (i.kind = 'call' and i.attempts > 0))
 )
 select (select count(*) from bad) as violations,
        (select array_agg(b.what) from (select bad.what from bad order by bad.what limit $1) b) as examples,

@@ -1,11 +1,12 @@
--- What a lower term left on the wire has an unknown outcome, in doubt for good. An idempotent receiver is asked again; else
--- a person finds out, and a unit that waits for it is set aside. Fenced: no lower term can still send or record, for its
+-- What a lower term left on the wire has an unknown outcome, in doubt for good. An idempotent receiver is asked again, one
+-- that can be asked for a key is asked for it; else a person finds out, and a unit that waits for it is set aside (a payout's
+-- unit waits for nothing). Fenced: no lower term can still send or record, for its
 -- transactions are refused; the units are locked already.
 with lost as (
     update bursar.instruction i
-       set state = case when i.idempotent then 'unknown' else 'held' end,
-           reason = case when i.idempotent then i.reason else 'unknown' end,
-           next_attempt_at = case when i.idempotent then clock_timestamp() end,
+       set state = case when i.idempotent or i.looks_up then 'unknown' else 'held' end,
+           reason = case when i.idempotent or i.looks_up then null else 'unknown' end,
+           next_attempt_at = case when i.idempotent or i.looks_up then clock_timestamp() end,
            last_error = 'the leader of term ' || coalesce(i.sending_term, 0) || ' ended before an answer was recorded',
            in_doubt = true
      where i.election = $1 and i.state = 'sending' and coalesce(i.sending_term, 0) < $2

@@ -1,0 +1,2 @@
+-- The election that a payout belongs to for life. ?1 key
+select i.election from instruction i where i.idempotency_key = ?1 and i.kind = 'payout';

@@ -1,0 +1,2 @@
+-- Ends a merchant's hold. ?1 merchant
+delete from merchant_hold where merchant = ?1;

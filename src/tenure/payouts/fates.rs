@@ -1,0 +1,190 @@
+//! What comes of one try at a payout: from what is known of it to what is recorded. Pure.
+
+use std::time::Duration;
+
+use crate::settlement::http::{LookUp, StopReason, Verdict};
+use crate::store::{Errand, PayoutFate};
+
+/// What is known of a try once it has ended here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The receiver was sent the request, or was to be.
+    Sent(Verdict),
+    /// The receiver was asked, and nothing was sent.
+    Asked(LookUp),
+    /// It was cut off here, by the tenure's end or a defect, before or after leave was given.
+    Cut {
+        /// Whether leave was given.
+        departed: bool,
+        /// For a person.
+        why: &'static str,
+    },
+    /// The receiver has seen a higher token, and the fence says that ours is the highest.
+    Contradicted,
+}
+
+/// What else a fate depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ground {
+    /// What the payout was taken for.
+    pub(super) errand: Errand,
+    /// Whether an unknown outcome may be cleared without a person: sent again, or asked for.
+    pub(super) clears: bool,
+    /// The wait before another try, where the receiver asked for none.
+    pub(super) wait: Duration,
+}
+
+/// What is recorded of a try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Came {
+    /// Of the instruction.
+    pub(super) fate: PayoutFate,
+    /// Of the receiver: it stops.
+    pub(super) stop: Option<(&'static str, String)>,
+    /// In metrics.
+    pub(super) outcome: &'static str,
+}
+
+/// What a try came to. [`Verdict::Fenced`] is the tenure's to clear up before.
+pub(super) fn came(outcome: Outcome, ground: Ground) -> Came {
+    match outcome {
+        Outcome::Sent(verdict) => sent(verdict, ground),
+        Outcome::Asked(found) => asked(found, ground),
+        Outcome::Cut { departed, why } => cut(departed, why, ground),
+        Outcome::Contradicted => {
+            let why = "it has seen a higher token than the highest that the fence knows".to_owned();
+            stopped(StopReason::Fenced, why)
+        }
+    }
+}
+
+fn sent(verdict: Verdict, ground: Ground) -> Came {
+    let outcome = verdict.as_str();
+    let wait = |after: Option<Duration>| Some(after.unwrap_or(Duration::ZERO).max(ground.wait));
+    let fate = match verdict {
+        Verdict::Paid { reference } => PayoutFate::Paid { reference },
+        Verdict::Mismatch { why: error } => PayoutFate::Mismatch { error },
+        Verdict::Rejected { status } | Verdict::RefusedInDoubt { status } => {
+            PayoutFate::Rejected { error: format!("answered {status}") }
+        }
+        Verdict::Later { after, why: error } => PayoutFate::Unknown { error, again_in: wait(after) },
+        Verdict::Unknown { why: error } => {
+            PayoutFate::Unknown { error, again_in: if ground.clears { Some(ground.wait) } else { None } }
+        }
+        Verdict::Undone { after, why } => PayoutFate::Back { error: Some(why), again_in: wait(after) },
+        Verdict::StopReceiver { reason, why } => return stopped(reason, why),
+        Verdict::Fenced { .. } | Verdict::NotSent => PayoutFate::Back { error: None, again_in: None },
+    };
+    Came { fate, stop: None, outcome }
+}
+
+fn stopped(reason: StopReason, why: String) -> Came {
+    Came {
+        fate: PayoutFate::Back { error: Some(why.clone()), again_in: None },
+        stop: Some((reason.as_str(), why)),
+        outcome: if reason == StopReason::Fenced { "fenced" } else { "stopped" },
+    }
+}
+
+/// A look-up that finds nothing proves nothing: it is asked again, until the receiver may have forgotten the key.
+fn asked(found: LookUp, ground: Ground) -> Came {
+    let (fate, outcome) = match found {
+        LookUp::Paid { reference } => (PayoutFate::Paid { reference }, "paid"),
+        LookUp::Mismatch { why: error } => (PayoutFate::Mismatch { error }, "mismatch"),
+        LookUp::Nothing { why: error } => {
+            let again_in = match ground.errand {
+                Errand::Ask { last: true } => None,
+                Errand::Ask { last: false } | Errand::AskThenSend | Errand::Send => Some(ground.wait),
+            };
+            (PayoutFate::Unknown { error, again_in }, "not_found")
+        }
+    };
+    Came { fate, stop: None, outcome }
+}
+
+fn cut(departed: bool, why: &'static str, ground: Ground) -> Came {
+    let only_asked = match ground.errand {
+        Errand::Ask { .. } => true,
+        Errand::Send | Errand::AskThenSend => false,
+    };
+    if !departed || only_asked {
+        return Came { fate: PayoutFate::Back { error: None, again_in: None }, stop: None, outcome: "not_sent" };
+    }
+    let again_in = if ground.clears { Some(Duration::ZERO) } else { None };
+    Came { fate: PayoutFate::Unknown { error: why.to_owned(), again_in }, stop: None, outcome: "unknown" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Term;
+
+    const WAIT: Duration = Duration::from_secs(3);
+
+    fn ground(errand: Errand, clears: bool) -> Ground {
+        Ground { errand, clears, wait: WAIT }
+    }
+
+    fn verdicts() -> Vec<Verdict> {
+        let why = || "why".to_owned();
+        vec![
+            Verdict::Paid { reference: None },
+            Verdict::Mismatch { why: why() },
+            Verdict::Rejected { status: 422 },
+            Verdict::RefusedInDoubt { status: 422 },
+            Verdict::Later { after: Some(Duration::from_secs(9)), why: why() },
+            Verdict::Unknown { why: why() },
+            Verdict::Undone { after: None, why: why() },
+            Verdict::StopReceiver { reason: StopReason::Unauthorized, why: why() },
+            Verdict::Fenced { highest: Term::NONE },
+            Verdict::NotSent,
+        ]
+    }
+
+    #[test]
+    fn only_what_is_proved_undone_goes_back_and_what_leaves_a_doubt_is_recorded_as_one() {
+        for verdict in verdicts() {
+            let came = came(Outcome::Sent(verdict.clone()), ground(Errand::Send, true));
+            let back = matches!(came.fate, PayoutFate::Back { .. });
+            assert_eq!(back, verdict.is_as_before(), "{verdict:?}");
+            let doubt = matches!(came.fate, PayoutFate::Unknown { .. } | PayoutFate::Mismatch { .. });
+            assert_eq!(doubt, verdict.leaves_doubt(), "{verdict:?}");
+            assert_eq!(came.outcome, verdict.as_str());
+        }
+    }
+
+    #[test]
+    fn an_unknown_outcome_that_nobody_can_clear_up_is_for_a_person() {
+        let unknown = || Outcome::Sent(Verdict::Unknown { why: "silence".to_owned() });
+        let fate = |clears| came(unknown(), ground(Errand::Send, clears)).fate;
+        assert!(matches!(fate(false), PayoutFate::Unknown { again_in: None, .. }));
+        assert!(matches!(fate(true), PayoutFate::Unknown { again_in: Some(WAIT), .. }));
+        let cut = |departed, clears| came(Outcome::Cut { departed, why: "drained" }, ground(Errand::Send, clears)).fate;
+        assert!(matches!(cut(false, false), PayoutFate::Back { error: None, again_in: None }));
+        assert!(matches!(cut(true, false), PayoutFate::Unknown { again_in: None, .. }));
+        assert!(matches!(cut(true, true), PayoutFate::Unknown { again_in: Some(Duration::ZERO), .. }));
+    }
+
+    #[test]
+    fn a_receiver_is_waited_for_as_long_as_it_asks_and_no_shorter_than_the_backoff() {
+        let later = |after| {
+            let verdict = Verdict::Later { after, why: "answered 503".to_owned() };
+            came(Outcome::Sent(verdict), ground(Errand::Send, true)).fate
+        };
+        for (after, expected) in [(None, 3), (Some(1), 3), (Some(60), 60)] {
+            let fate = later(after.map(Duration::from_secs));
+            let PayoutFate::Unknown { again_in, .. } = fate else { panic!("{fate:?}") };
+            assert_eq!(again_in, Some(Duration::from_secs(expected)));
+        }
+    }
+
+    #[test]
+    fn a_look_up_that_finds_nothing_is_made_again_until_the_last() {
+        let nothing = || Outcome::Asked(LookUp::Nothing { why: "answered 404".to_owned() });
+        let fate = |last| came(nothing(), ground(Errand::Ask { last }, true)).fate;
+        assert!(matches!(fate(false), PayoutFate::Unknown { again_in: Some(WAIT), .. }));
+        assert!(matches!(fate(true), PayoutFate::Unknown { again_in: None, .. }));
+        let cut = came(Outcome::Cut { departed: true, why: "x" }, ground(Errand::Ask { last: true }, false));
+        assert!(matches!(cut.fate, PayoutFate::Back { .. }), "nothing was sent");
+    }
+}
