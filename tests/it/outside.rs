@@ -1,7 +1,7 @@
 //! What leaves the house: requests to receivers, and processes of `command` handlers, without a store.
 
 mod answers;
-mod ground;
+pub mod ground;
 mod processes;
 mod reference;
 mod requests;

@@ -96,6 +96,12 @@ const CHECKS: &[Check] = &[
     ),
     (
         "money",
+        "finals_are_posted",
+        "Every end of a payout has its posting and its carry.",
+        MemoryState::finals_are_posted,
+    ),
+    (
+        "money",
         "payout_clearing_equals_unfinal",
         "Payout clearing is the payouts that are not final.",
         MemoryState::payout_clearing_equals_unfinal,
@@ -198,30 +204,6 @@ impl MemoryState {
             .filter(|found| found.state == InstructionState::Sending)
             .filter(|found| found.sending_term != self.fences.get(&found.election).map(|fence| fence.holder.term.get()))
             .map(|found| format!("instruction {} is sending under term {:?}", found.key, found.sending_term))
-            .collect()
-    }
-
-    fn doubt_is_kept(&self) -> Violations {
-        let forgotten = |found: &&super::rows::Instruction| match (found.state, found.in_doubt) {
-            (InstructionState::Unknown, false) | (InstructionState::Rejected, true) => true,
-            (InstructionState::Held, false) => found.reason == Some("unknown"),
-            (InstructionState::Pending | InstructionState::Sending, true) => !found.idempotent,
-            (
-                InstructionState::Pending
-                | InstructionState::Sending
-                | InstructionState::Unknown
-                | InstructionState::Paid
-                | InstructionState::Rejected
-                | InstructionState::Held
-                | InstructionState::Returned,
-                _,
-            ) => false,
-        };
-        let unsent = |found: &&super::rows::Instruction| found.attempts > 0 && found.first_sent_at.is_none();
-        self.instructions
-            .values()
-            .filter(|found| forgotten(found) || unsent(found))
-            .map(|found| format!("instruction {} is {} (doubt {})", found.key, found.state.as_str(), found.in_doubt))
             .collect()
     }
 

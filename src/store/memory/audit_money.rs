@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::audit::Violations;
-use super::rows::{Instruction, Journal, Unit};
+use super::rows::{Entry, Instruction, Journal, JournalKind, Unit};
 use super::state::MemoryState;
 use crate::domain::entry::{EntryKind, OWN_SOURCE};
 use crate::domain::instruction::{InstructionKind, InstructionState};
@@ -26,9 +26,22 @@ fn lines<'a>(journals: impl Iterator<Item = &'a Journal>) -> BTreeMap<(&'static 
     sums
 }
 
+/// Whether a carry is what the net of a unit was; any other came back of a payout.
+pub(super) fn is_of_unit(carry: &Entry) -> bool {
+    carry.new.id.starts_with("carry:")
+}
+
 impl MemoryState {
+    /// Carries that bursar wrote, which is all.
+    pub(super) fn own_carries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values().filter(|entry| entry.source == OWN_SOURCE && entry.new.kind == EntryKind::Carry)
+    }
+
+    /// Those of its settling; what came of its payout has others.
     fn journals_of<'a>(&'a self, unit: &'a Unit) -> impl Iterator<Item = &'a Journal> {
-        self.journals.iter().filter(|journal| journal.unit_id == unit.id && journal.generation == unit.generation)
+        self.journals.iter().filter(|journal| {
+            journal.unit_id == unit.id && journal.generation == unit.generation && journal.kind == JournalKind::Settle
+        })
     }
 
     fn instructions_of<'a>(&'a self, unit: &'a Unit) -> impl Iterator<Item = &'a Instruction> {
@@ -81,8 +94,7 @@ impl MemoryState {
 
     pub(super) fn carried_has_its_carry(&self) -> Violations {
         let mut carries: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        let own = |entry: &&super::rows::Entry| entry.source == OWN_SOURCE && entry.new.kind == EntryKind::Carry;
-        for entry in self.entries.values().filter(own) {
+        for entry in self.own_carries().filter(|entry| is_of_unit(entry)) {
             let what = (entry.new.amount, entry.new.currency, entry.new.merchant.as_str(), entry.job_id);
             carries.entry(&entry.new.id).or_default().push(what);
         }

@@ -7,7 +7,6 @@ use super::rows::{Instruction, Unit};
 use super::state::{Done, MemoryState, is_due};
 use crate::domain::Claim;
 use crate::domain::instruction::{InstructionKind, InstructionState};
-use crate::domain::payout::{KeyParts, idempotency_key};
 use crate::domain::unit::UnitState;
 use crate::store::bounds::{bounded, wait};
 use crate::store::{BatchCounts, Call, CallFate, CallRecord, OpenRun};
@@ -48,7 +47,7 @@ impl MemoryState {
         }
         let mut calls = Vec::with_capacity(due.len());
         for (unit, call) in due {
-            let id = call.unwrap_or_else(|| self.write_call(claim, run, &unit));
+            let id = call.unwrap_or_else(|| self.write_call(claim, run, &unit, now));
             let Some(call) = self.instructions.get_mut(&id) else { continue };
             call.state = InstructionState::Sending;
             call.attempts += 1;
@@ -70,42 +69,11 @@ impl MemoryState {
     }
 
     /// The instruction of a unit's first call.
-    fn write_call(&mut self, claim: &Claim, run: &OpenRun, unit: &Unit) -> i64 {
-        let key = idempotency_key(&KeyParts {
-            deployment_id: self.deployment,
-            job: &run.definition.name,
-            kind: run.kind,
-            tick: run.tick,
-            request_id: run.request_id,
-            unit_key: &unit.key,
-            generation: unit.generation,
-        });
-        let body = serde_json::json!({ "key": key, "unit": unit.key }).to_string().into_bytes();
-        let (id, xact) = (self.next_id(), self.xact());
-        let instruction = Instruction {
-            id,
-            unit_id: unit.id,
-            run_id: run.id,
-            election: claim.election.clone(),
-            kind: InstructionKind::Call,
-            generation: unit.generation,
-            key,
-            payout: None,
-            body,
-            value_date: run.value_date,
-            idempotent: run.definition.handler.is_idempotent(),
-            state: InstructionState::Pending,
-            reason: None,
-            attempts: 0,
-            in_doubt: false,
-            first_sent_at: None,
-            next_attempt_at: None,
-            last_error: None,
-            term: claim.term.get(),
-            sending_term: None,
-            xact,
-        };
-        self.instructions.insert(id, instruction);
+    fn write_call(&mut self, claim: &Claim, run: &OpenRun, unit: &Unit, now: DateTime<Utc>) -> i64 {
+        let call = self.instruction(claim, run, unit, InstructionKind::Call, now);
+        let id = call.id;
+        let body = serde_json::json!({ "key": call.key, "unit": unit.key }).to_string().into_bytes();
+        self.instructions.insert(id, Instruction { body, ..call });
         id
     }
 
@@ -205,7 +173,8 @@ impl MemoryState {
         }
     }
 
-    /// What a lower term left on the wire is unknown, or held for a person where the receiver is not idempotent.
+    /// What a lower term left on the wire is unknown, or held for a person where the receiver is neither idempotent nor can be
+    /// asked. A unit that waits for it is set aside; a payout's waits for nothing.
     pub(super) fn doubt_lower_terms(&mut self, claim: &Claim, now: DateTime<Utc>) -> u64 {
         let (xact, term) = (self.xact(), claim.term.get());
         let mut lost = 0;
@@ -219,7 +188,7 @@ impl MemoryState {
                 format!("the leader of term {} ended before an answer was recorded", call.sending_term.unwrap_or(0));
             call.in_doubt = true;
             call.last_error = Some(error.clone());
-            if call.idempotent {
+            if call.idempotent || call.looks_up {
                 call.state = InstructionState::Unknown;
                 call.next_attempt_at = Some(now);
                 continue;

@@ -28,6 +28,13 @@ pub(super) struct Act<'a> {
     pub(super) baseline: Option<Lineage>,
 }
 
+impl<'a> Act<'a> {
+    /// One on what belongs to no election.
+    pub(super) fn on_none(action: &'a str, target: &str, reason: &'a str) -> Self {
+        Self { action, target: target.to_owned(), reason: Some(reason), election: None, already: false, baseline: None }
+    }
+}
+
 impl MemoryState {
     /// Puts a claim in force, or says whose is.
     pub(super) fn advance(&mut self, claim: &Claim, leader: &Leader, now: DateTime<Utc>) -> Done<AdvanceOutcome> {
@@ -167,9 +174,11 @@ impl MemoryState {
 
     /// Writes an act down.
     pub(super) fn act(&mut self, actor: &Actor, act: Act<'_>, now: DateTime<Utc>) {
-        // The term found counts where the election itself was acted on.
+        // The term found counts where the election itself, or what is under its gate, was acted on.
         let term = match act.action {
-            "halt" | "resume" => act.election.and_then(|e| self.fences.get(e)).map(|row| row.holder.term.get()),
+            "halt" | "resume" | "payouts resolve" | "payouts release" => {
+                act.election.and_then(|e| self.fences.get(e)).map(|row| row.holder.term.get())
+            }
             _ => None,
         };
         let view = ActView {

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::rows::{Entry, Instruction, Journal, Unit};
+use super::rows::{Entry, Instruction, Journal, JournalKind, Released, Unit};
 use super::settle::{failed, none_is_held};
 use super::state::{Done, MemoryState};
 use crate::domain::Claim;
 use crate::domain::entry::{EntryKind, NewEntry, OWN_SOURCE, unit_key};
 use crate::domain::instruction::{InstructionKind, InstructionState};
-use crate::domain::job::LedgerDefinition;
+use crate::domain::job::{LedgerDefinition, Release};
 use crate::domain::money::Currency;
 use crate::domain::netting::{BoundSums, Posting, Verdict, net};
-use crate::domain::payout::{KeyParts, PayoutBody, idempotency_key};
+use crate::domain::payout::PayoutBody;
 use crate::domain::unit::UnitState;
 use crate::store::{BatchCounts, BatchError, OpenRun, SettleOutcome, StoreError, UnitPick};
 
@@ -32,7 +32,7 @@ struct Netted<'a> {
 }
 
 impl MemoryState {
-    /// The open entries that a run may bind.
+    /// The open entries that a run may bind; none of a merchant on hold.
     fn open_entries<'a>(
         &'a self,
         run: &'a OpenRun,
@@ -40,6 +40,7 @@ impl MemoryState {
     ) -> impl Iterator<Item = &'a Entry> {
         self.entries.values().filter(move |entry| {
             entry.is_open()
+                && !self.holds.contains_key(&entry.new.merchant)
                 && entry.new.available_at < run.cutoff_at
                 && match entry.job_id {
                     Some(job) => job == run.job_id,
@@ -176,8 +177,7 @@ impl MemoryState {
         if state == UnitState::Carried {
             self.carry(run, one, net, now);
         } else if net > 0 {
-            let over = definition.maximum_payout.get(&one.currency).is_some_and(|maximum| net > *maximum);
-            self.instruct(claim, run, one, net, over);
+            self.instruct(claim, run, definition, one, net, now);
         }
     }
 
@@ -186,6 +186,7 @@ impl MemoryState {
         self.journals.push(Journal {
             unit_id: unit.id,
             generation: unit.generation,
+            kind: JournalKind::Settle,
             election: claim.election.clone(),
             term: claim.term.get(),
             currency,
@@ -217,43 +218,31 @@ impl MemoryState {
         self.entries.insert(id, entry);
     }
 
-    fn instruct(&mut self, claim: &Claim, run: &OpenRun, one: &Netted<'_>, net: i64, over: bool) {
-        let parts = KeyParts {
-            deployment_id: self.deployment,
-            job: &run.definition.name,
-            kind: run.kind,
-            tick: run.tick,
-            request_id: run.request_id,
-            unit_key: &one.unit.key,
-            generation: one.unit.generation,
-        };
-        let key = idempotency_key(&parts);
-        let body = PayoutBody::new(&key, one.merchant, one.currency, net, run.id, &parts, run.value_date).to_bytes();
-        let (id, xact) = (self.next_id(), self.xact());
-        let instruction = Instruction {
-            id,
-            unit_id: one.unit.id,
-            run_id: run.id,
-            election: claim.election.clone(),
-            kind: InstructionKind::Payout,
-            generation: one.unit.generation,
-            key,
+    fn instruct(
+        &mut self,
+        claim: &Claim,
+        run: &OpenRun,
+        definition: &LedgerDefinition,
+        one: &Netted<'_>,
+        net: i64,
+        now: DateTime<Utc>,
+    ) {
+        let over = definition.maximum_payout.get(&one.currency).is_some_and(|maximum| net > *maximum);
+        let written = self.instruction(claim, run, one.unit, InstructionKind::Payout, now);
+        let parts = self.key_parts(run, one.unit);
+        let body = PayoutBody::new(&written.key, one.merchant, one.currency, net, run.id, &parts, run.value_date);
+        let payout = Instruction {
+            body: body.to_bytes(),
             payout: Some((one.merchant.to_owned(), one.currency, net)),
-            body,
-            value_date: run.value_date,
-            idempotent: false,
             state: if over { InstructionState::Held } else { InstructionState::Pending },
             reason: over.then_some(OVER_LIMIT),
-            attempts: 0,
-            in_doubt: false,
-            first_sent_at: None,
-            next_attempt_at: None,
-            last_error: None,
-            term: claim.term.get(),
-            sending_term: None,
-            xact,
+            release: match definition.release {
+                Release::Auto => Released::Auto,
+                Release::Manual => Released::Waiting,
+            },
+            ..written
         };
-        self.instructions.insert(id, instruction);
+        self.instructions.insert(payout.id, payout);
     }
 }
 

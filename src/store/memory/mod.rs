@@ -15,12 +15,19 @@
 
 mod audit;
 mod audit_money;
+mod audit_payouts;
 mod calls;
 mod fence;
+mod holds;
 mod imports;
+mod instructions;
 mod jobs;
 mod ledger;
+mod payout_acts;
+mod payout_records;
+mod payouts;
 mod port;
+mod receivers;
 mod recovery;
 mod requests;
 mod rows;

@@ -134,53 +134,48 @@ impl Store for MemoryStore {
         self.look("units", |state, _now| state.units_view(filter, most(filter.limit)))
     }
 
-    async fn payouts(&self, _filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
-        Err(StoreError::Broken { operation: "payouts", detail: "not written yet".to_owned() })
+    async fn payouts(&self, filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
+        self.look("payouts", |state, _now| state.payouts_view(filter, most(filter.limit)))
     }
 
     async fn resolve_payout(
         &self,
-        _key: &str,
-        _resolution: &Resolution,
-        _reason: &str,
-        _actor: &Actor,
+        key: &str,
+        resolution: &Resolution,
+        reason: &str,
+        actor: &Actor,
     ) -> Result<ResolveOutcome, StoreError> {
-        Err(StoreError::Broken { operation: "resolve_payout", detail: "not written yet".to_owned() })
+        self.operate("resolve_payout", |state, now| Ok(state.resolve_payout(key, resolution, reason, actor, now)))
     }
 
     async fn release_payouts(
         &self,
-        _run: i64,
-        _keys: &[String],
-        _reason: &str,
-        _actor: &Actor,
+        run: i64,
+        keys: &[String],
+        reason: &str,
+        actor: &Actor,
     ) -> Result<ReleaseOutcome, StoreError> {
-        Err(StoreError::Broken { operation: "release_payouts", detail: "not written yet".to_owned() })
+        self.operate("release_payouts", |state, now| Ok(state.release_payouts(run, keys, reason, actor, now)))
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
-        Err(StoreError::Broken { operation: "receivers", detail: "not written yet".to_owned() })
+        self.look("receivers", |state, _now| state.receivers_view())
     }
 
-    async fn resume_receiver(&self, _origin: &str, _reason: &str, _actor: &Actor) -> Result<bool, StoreError> {
-        Err(StoreError::Broken { operation: "resume_receiver", detail: "not written yet".to_owned() })
+    async fn resume_receiver(&self, origin: &str, reason: &str, actor: &Actor) -> Result<bool, StoreError> {
+        self.operate("resume_receiver", |state, now| Ok(state.resume_receiver(origin, reason, actor, now)))
     }
 
-    async fn hold_merchant(&self, _merchant: &str, _reason: &str, _actor: &Actor) -> Result<HoldReport, StoreError> {
-        Err(StoreError::Broken { operation: "hold_merchant", detail: "not written yet".to_owned() })
+    async fn hold_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<HoldReport, StoreError> {
+        self.operate("hold_merchant", |state, now| Ok(state.hold_merchant(merchant, reason, actor, now)))
     }
 
-    async fn release_merchant(
-        &self,
-        _merchant: &str,
-        _reason: &str,
-        _actor: &Actor,
-    ) -> Result<Option<u64>, StoreError> {
-        Err(StoreError::Broken { operation: "release_merchant", detail: "not written yet".to_owned() })
+    async fn release_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<Option<u64>, StoreError> {
+        self.operate("release_merchant", |state, now| Ok(state.release_merchant(merchant, reason, actor, now)))
     }
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
-        Err(StoreError::Broken { operation: "merchant_holds", detail: "not written yet".to_owned() })
+        self.look("merchant_holds", |state, _now| state.merchant_holds())
     }
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {

@@ -150,10 +150,32 @@ impl Entry {
     }
 }
 
+/// What a journal is of: the settling of a unit, or the end of its payout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum JournalKind {
+    Settle,
+    Paid,
+    Rejected,
+    Returned,
+}
+
+impl JournalKind {
+    /// The name as the other stores have it.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Settle => "settle",
+            Self::Paid => "paid",
+            Self::Rejected => "rejected",
+            Self::Returned => "returned",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Journal {
     pub(super) unit_id: i64,
     pub(super) generation: u32,
+    pub(super) kind: JournalKind,
     pub(super) election: ElectionName,
     pub(super) term: i64,
     pub(super) currency: Currency,
@@ -161,11 +183,31 @@ pub(super) struct Journal {
     pub(super) xact: u64,
 }
 
+/// Whether a payout waits for an operator's release, or had it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Released {
+    Auto,
+    Waiting,
+    ByHand,
+}
+
+impl Released {
+    /// The name as the other stores have it.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Waiting => "waiting",
+            Self::ByHand => "released",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Instruction {
     pub(super) id: i64,
     pub(super) unit_id: i64,
     pub(super) run_id: i64,
+    pub(super) job_id: i64,
     pub(super) election: ElectionName,
     pub(super) kind: InstructionKind,
     pub(super) generation: u32,
@@ -175,18 +217,61 @@ pub(super) struct Instruction {
     pub(super) body: Vec<u8>,
     pub(super) value_date: NaiveDate,
     pub(super) idempotent: bool,
+    /// Whether the receiver can be asked what became of the key.
+    pub(super) looks_up: bool,
     pub(super) state: InstructionState,
     pub(super) reason: Option<&'static str>,
+    pub(super) release: Released,
+    /// Tries, also those of which no byte left.
     pub(super) attempts: u32,
     /// Once any try's outcome was unknown, for good.
     pub(super) in_doubt: bool,
+    /// The first try that was not proved undone, and when the receiver forgets the key.
     pub(super) first_sent_at: Option<DateTime<Utc>>,
+    pub(super) key_valid_until: Option<DateTime<Utc>>,
     pub(super) next_attempt_at: Option<DateTime<Utc>>,
+    /// The receiver that it was last handed to, and what that, or a person, calls it.
+    pub(super) receiver: Option<String>,
+    pub(super) reference: Option<String>,
+    /// Whether its end is a person's word.
+    pub(super) resolved: bool,
     pub(super) last_error: Option<String>,
     /// The term that wrote it, and the one that sends it.
     pub(super) term: i64,
     pub(super) sending_term: Option<i64>,
+    pub(super) created_at: DateTime<Utc>,
+    pub(super) final_at: Option<DateTime<Utc>>,
     pub(super) xact: u64,
+}
+
+/// What is on record of a receiver; it belongs to no election.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Receiver {
+    pub(super) stop: Option<Stop>,
+    /// In a row.
+    pub(super) refusals: u32,
+    /// The term that last noted something.
+    pub(super) term: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stop {
+    pub(super) since: DateTime<Utc>,
+    pub(super) reason: &'static str,
+    pub(super) detail: String,
+    /// Only an operator ends it.
+    pub(super) needs_resume: bool,
+    /// Otherwise one payout is tried then.
+    pub(super) next_probe_at: DateTime<Utc>,
+    pub(super) probes: u32,
+}
+
+/// A merchant on hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hold {
+    pub(super) reason: String,
+    pub(super) held_at: DateTime<Utc>,
+    pub(super) by: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

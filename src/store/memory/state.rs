@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::rows::{ActRow, Batch, Entry, FenceRow, Import, Instruction, Job, Journal, Request, Run, TermRow, Unit};
+use super::rows::{
+    ActRow, Batch, Entry, FenceRow, Hold, Import, Instruction, Job, Journal, Receiver, Request, Run, TermRow, Unit,
+};
 use crate::domain::instruction::InstructionKind;
 use crate::domain::run::RunState;
 use crate::domain::{Claim, ElectionName};
@@ -35,6 +37,10 @@ pub struct MemoryState {
     pub(super) entries: BTreeMap<i64, Entry>,
     pub(super) journals: Vec<Journal>,
     pub(super) instructions: BTreeMap<i64, Instruction>,
+    /// By origin.
+    pub(super) receivers: BTreeMap<String, Receiver>,
+    /// Merchants.
+    pub(super) holds: BTreeMap<String, Hold>,
 }
 
 /// What an operation came to, and so whether it counts.
@@ -92,6 +98,8 @@ impl MemoryState {
             entries: BTreeMap::new(),
             journals: Vec::new(),
             instructions: BTreeMap::new(),
+            receivers: BTreeMap::new(),
+            holds: BTreeMap::new(),
         }
     }
 

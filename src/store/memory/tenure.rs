@@ -188,19 +188,23 @@ impl TenureStore for MemoryTenure {
     }
 
     async fn payout_jobs(&self) -> Fenced<Vec<PayoutJob>> {
-        Err(StoreError::Broken { operation: "payout_jobs", detail: "not written yet".to_owned() })
+        self.fenced(Kind::Begin, "payout_jobs", |state, _now| Ok(Done::RollBack(state.payout_jobs(&self.claim)))).await
     }
 
-    async fn take_payouts(&self, _take: &PayoutTake) -> Fenced<PayoutsTaken> {
-        Err(StoreError::Broken { operation: "take_payouts", detail: "not written yet".to_owned() })
+    async fn take_payouts(&self, take: &PayoutTake) -> Fenced<PayoutsTaken> {
+        self.fenced(Kind::Begin, "take_payouts", |state, now| Ok(state.take_payouts(&self.claim, take, now))).await
     }
 
-    async fn record_payouts(&self, _records: &PayoutRecords) -> Fenced<PayoutsRecorded> {
-        Err(StoreError::Broken { operation: "record_payouts", detail: "not written yet".to_owned() })
+    async fn record_payouts(&self, records: &PayoutRecords) -> Fenced<PayoutsRecorded> {
+        self.fenced(Kind::Record, "record_payouts", |state, now| Ok(state.record_payouts(&self.claim, records, now)))
+            .await
     }
 
-    async fn put_back_payouts(&self, _origin: &str, _kept: &[(i64, u32)]) -> Fenced<u64> {
-        Err(StoreError::Broken { operation: "put_back_payouts", detail: "not written yet".to_owned() })
+    async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64> {
+        self.fenced(Kind::Record, "put_back_payouts", |state, _now| {
+            Ok(state.put_back_payouts(&self.claim, origin, kept))
+        })
+        .await
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {

@@ -11,6 +11,7 @@ mod fence;
 mod imports;
 mod jobs;
 mod ledger;
+mod payouts;
 mod recovery;
 mod refusals;
 mod requests;
@@ -25,6 +26,7 @@ use bursar::store::memory::MemoryStore;
 use chrono::{DateTime, TimeDelta};
 
 use self::bench::{Bench, Ground};
+use self::payouts::{doubts, holds, leaving, receivers, records, words};
 use crate::desk::{Desk, Ground as _, SqliteFile};
 use crate::support::Database;
 
@@ -154,6 +156,69 @@ macro_rules! contract {
     };
 }
 
+/// All cases of payouts, on one adapter.
+macro_rules! contract_of_payouts {
+    ($adapter:ident, $ground:expr) => {
+        mod $adapter {
+            cases! { $ground;
+                leaving:
+                    a_payout_is_taken_once_under_its_first_key_and_bytes,
+                    a_take_keeps_to_its_jobs_their_order_and_its_limit,
+                    payouts_that_wait_are_told_and_taken_after_those_that_do_not,
+                    a_take_without_an_answer_is_put_back_and_what_is_in_hand_is_not,
+                    what_is_put_back_keeps_its_doubt_and_a_lower_terms_is_not_put_back,
+                    whoever_is_not_in_force_takes_and_records_no_payout,
+                    a_halted_election_sends_no_payout_and_records_what_had_left,
+                    payouts_are_listed_as_the_filter_says;
+                records:
+                    what_is_paid_leaves_payout_clearing_for_the_bank_once,
+                    a_rejected_net_comes_back_once_and_is_paid_by_the_next_run_under_another_key,
+                    a_payout_is_recorded_only_where_its_try_is_the_one_on_the_wire,
+                    what_was_put_back_and_never_left_has_a_key_that_has_not_begun_to_count,
+                    an_error_is_kept_within_its_bound,
+                    a_mismatch_is_in_doubt_and_for_a_person;
+                doubts:
+                    nothing_in_doubt_is_reversed_and_no_doubt_is_forgotten,
+                    a_doubt_that_is_paid_in_the_end_is_still_on_record,
+                    past_the_validity_of_its_key_nothing_in_doubt_is_sent,
+                    an_edit_that_shortens_the_validity_counts_from_the_first_try,
+                    an_unknown_outcome_of_a_receiver_that_is_not_idempotent_is_for_a_person,
+                    what_a_lower_term_was_sending_is_in_doubt_and_asked_for_or_sent_again_where_it_can_be,
+                    no_doubt_moves_to_another_receiver,
+                    an_edit_makes_no_doubt_idempotent,
+                    what_is_not_idempotent_any_more_is_not_sent_again,
+                    a_doubt_is_asked_for_where_it_can_be_and_never_sent_again_where_that_could_pay_twice,
+                    an_idempotent_receiver_that_can_be_asked_is_asked_first,
+                    past_the_validity_of_its_key_a_doubt_is_asked_for_one_last_time;
+                receivers:
+                    a_stopped_receiver_is_tried_with_one_payout_per_wait_and_goes_on_when_it_works,
+                    a_stop_is_on_record_and_stops_one_receiver_only,
+                    the_waits_of_a_stopped_receiver_grow_to_the_longest,
+                    a_wait_that_is_over_lets_one_be_tried_and_one_that_is_held_uses_up_no_wait,
+                    only_what_was_recorded_stops_a_receiver,
+                    too_many_refusals_in_a_row_stop_a_receiver_until_it_is_resumed,
+                    a_resume_ends_a_stop_that_ends_by_itself_and_counts_refusals_anew,
+                    only_what_was_sent_and_answered_counts_as_refused_or_paid;
+                words:
+                    what_is_held_is_paid_by_a_persons_word_and_stays_in_doubt,
+                    what_was_not_paid_comes_back_by_the_banks_word_or_once_its_key_is_no_longer_valid,
+                    what_the_bank_sent_back_comes_back_as_a_carry_once,
+                    a_word_is_taken_while_the_election_is_halted_and_of_what_waits,
+                    what_was_surely_never_sent_was_not_paid;
+                holds:
+                    payouts_that_wait_for_a_release_leave_after_it,
+                    what_is_held_for_its_amount_leaves_once_it_is_released_by_name,
+                    an_amount_above_the_maximum_now_is_held_where_it_was_never_tried,
+                    nothing_pending_of_a_merchant_on_hold_is_sent,
+                    a_hold_keeps_a_doubt_and_its_end_frees_only_what_it_held,
+                    a_merchant_on_hold_gets_no_unit_and_one_that_it_has_binds_nothing;
+            }
+        }
+    };
+}
+
 contract!(postgres, super::super::PostgresGround);
 contract!(sqlite, super::super::SqliteGround);
 contract!(memory, super::super::MemoryGround);
+contract_of_payouts!(payouts_on_postgres, super::super::PostgresGround);
+contract_of_payouts!(payouts_in_memory, super::super::MemoryGround);

@@ -1,0 +1,69 @@
+//! Instructions as they are first written: under the key of their unit, never tried.
+
+use chrono::{DateTime, Utc};
+
+use super::rows::{Instruction, Released, Unit};
+use super::state::MemoryState;
+use crate::domain::Claim;
+use crate::domain::instruction::{InstructionKind, InstructionState};
+use crate::domain::payout::{KeyParts, idempotency_key};
+use crate::store::OpenRun;
+
+impl MemoryState {
+    /// What the key of a unit's instruction is derived from.
+    pub(super) fn key_parts<'a>(&self, run: &'a OpenRun, unit: &'a Unit) -> KeyParts<'a> {
+        KeyParts {
+            deployment_id: self.deployment,
+            job: &run.definition.name,
+            kind: run.kind,
+            tick: run.tick,
+            request_id: run.request_id,
+            unit_key: &unit.key,
+            generation: unit.generation,
+        }
+    }
+
+    /// The instruction of a unit's generation, not yet among the others; its bytes are its kind's.
+    pub(super) fn instruction(
+        &mut self,
+        claim: &Claim,
+        run: &OpenRun,
+        unit: &Unit,
+        kind: InstructionKind,
+        now: DateTime<Utc>,
+    ) -> Instruction {
+        let key = idempotency_key(&self.key_parts(run, unit));
+        Instruction {
+            id: self.next_id(),
+            unit_id: unit.id,
+            run_id: run.id,
+            job_id: run.job_id,
+            election: claim.election.clone(),
+            kind,
+            generation: unit.generation,
+            key,
+            payout: None,
+            body: Vec::new(),
+            value_date: run.value_date,
+            idempotent: run.definition.handler.is_idempotent(),
+            looks_up: false,
+            state: InstructionState::Pending,
+            reason: None,
+            release: Released::Auto,
+            attempts: 0,
+            in_doubt: false,
+            first_sent_at: None,
+            key_valid_until: None,
+            next_attempt_at: None,
+            receiver: None,
+            reference: None,
+            resolved: false,
+            last_error: None,
+            term: claim.term.get(),
+            sending_term: None,
+            created_at: now,
+            final_at: None,
+            xact: self.xact(),
+        }
+    }
+}
