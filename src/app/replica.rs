@@ -281,6 +281,7 @@ impl Start {
             observer: Arc::new(Observers(Arc::clone(board))),
             schedule,
             permits: Arc::new(Semaphore::new(shares.permits)),
+            receivers: Arc::default(),
             settings: TenureSettings {
                 leader: Leader {
                     replica: replica.id.to_string(),

@@ -10,8 +10,7 @@ use super::tree::{Node, Value};
 use super::values::{Read, duration, flag, text};
 use crate::domain::outside::{CommandDefinition, HttpDefinition, SqlDefinition};
 
-/// Whether a release takes payouts over HTTP and these handlers. While it does not, their tables are judged in full and
-/// refused at the end.
+/// Whether a release takes payouts over HTTP. While it does not, their tables are judged in full and refused at the end.
 pub(super) const SENDING: bool = false;
 
 /// The longest statement, in bytes.

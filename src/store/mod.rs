@@ -17,6 +17,7 @@ mod bounds;
 mod checks;
 mod error;
 mod figures;
+mod planned;
 mod port;
 mod readable;
 mod records;

@@ -79,6 +79,9 @@ pub trait TenureStore: Send + Sync {
     /// The claim that is presented.
     fn claim(&self) -> &Claim;
 
+    /// The deployment: with the election, the scope that receivers compare terms in.
+    fn deployment(&self) -> Uuid;
+
     /// *Record.* Promotion's first step: `sending` of lower terms into `unknown` or held; deaths of leaders counted.
     async fn recover(&self) -> Fenced<Recovery>;
 

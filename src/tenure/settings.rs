@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::{Reports, TenureObserver};
 use crate::domain::job::JobDefinition;
+use crate::settlement::http::Receivers;
 use crate::store::{Leader, Store, TenureLimits};
 
 /// The schedule that counts now: validated, complete, of all elections.
@@ -45,6 +46,8 @@ pub struct TenureDeps {
     pub schedule: watch::Receiver<Arc<ScheduleInForce>>,
     /// Connections that batches of all tenures may use at a time; each tenure has one more of its own.
     pub permits: Arc<Semaphore>,
+    /// Who payouts are sent to: one for each definition, so that all tenures share its limits.
+    pub receivers: Arc<Receivers>,
     /// Bounds.
     pub settings: TenureSettings,
 }

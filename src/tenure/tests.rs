@@ -14,7 +14,7 @@ use super::{
     Begin, Gate, GateClosed, NoMemory, NoObserver, Reports, ScheduleInForce, TenureDeps, TenureSettings, bringup,
     outside,
 };
-use crate::domain::{Claim, ElectionName, TenureId, Term};
+use crate::domain::{Claim, ElectionName, Moment, TenureId, Term};
 use crate::settlement::{Leave, NotSent};
 use crate::store::postgres::{PgSettings, PgStore};
 use crate::store::{
@@ -42,6 +42,9 @@ const BAD: &str = "bad";
 impl TenureStore for Stub {
     fn claim(&self) -> &Claim {
         &self.claim
+    }
+    fn deployment(&self) -> Uuid {
+        Uuid::from_u128(1)
     }
     async fn recover(&self) -> Fenced<Recovery> {
         unreachable!("not asked for here")
@@ -168,6 +171,9 @@ impl Gate for Switch {
             Ok(Door::Held | Door::Closed) | Err(_) => Err(GateClosed),
         }
     }
+    fn deadline(&self) -> watch::Receiver<Moment> {
+        unreachable!("not asked for here")
+    }
 }
 
 /// A scope, and the strings that it hangs on.
@@ -195,6 +201,7 @@ fn rig() -> Rig {
         observer: Arc::new(NoObserver),
         schedule: watch::channel(Arc::new(ScheduleInForce::default())).1,
         permits: Arc::new(Semaphore::new(1)),
+        receivers: Arc::default(),
         settings: TenureSettings {
             leader: Leader { replica: "a".to_owned(), host: "a".to_owned(), version: "0".to_owned() },
             limits: TenureLimits {

@@ -70,6 +70,7 @@ pub struct MemoryStore {
 
 struct Shared {
     state: Mutex<MemoryState>,
+    deployment: Uuid,
     /// Units that a batch holds while its hook runs. Locked after the state, never before it.
     held: Mutex<BTreeSet<i64>>,
     clock: StoreClock,
@@ -92,7 +93,7 @@ impl MemoryStore {
 
     fn open(clock: StoreClock, deployment: Uuid, proving: bool) -> Self {
         let state = Mutex::new(MemoryState::new(deployment));
-        let shared = Arc::new(Shared { state, held: Mutex::default(), clock, proving });
+        let shared = Arc::new(Shared { state, deployment, held: Mutex::default(), clock, proving });
         Self { shared, replica: "memory".to_owned(), faults: Arc::default() }
     }
 
@@ -105,6 +106,11 @@ impl MemoryStore {
     /// What goes wrong on this replica's way to the store from now on; `None`: nothing.
     pub fn set_faults(&self, faults: Option<Faults>) {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
+    }
+
+    /// Its identity.
+    fn deployment(&self) -> Uuid {
+        self.shared.deployment
     }
 
     /// The content, as it is now.

@@ -134,6 +134,10 @@ impl TenureStore for PgTenure {
         &self.claim
     }
 
+    fn deployment(&self) -> Uuid {
+        self.deployment
+    }
+
     async fn recover(&self) -> Fenced<Recovery> {
         fenced!(self, Kind::Record, "recover", tx => recover::recover(tx.conn(), &self.claim))
     }

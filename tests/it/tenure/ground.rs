@@ -287,6 +287,7 @@ impl Ground {
             observer: Arc::clone(&counter) as Arc<dyn TenureObserver>,
             schedule: in_force,
             permits: Arc::new(Semaphore::new(3)),
+            receivers: Arc::default(),
             settings: settings(connections),
         };
         let (orders, received) = mpsc::unbounded_channel();
