@@ -219,7 +219,8 @@ const HANDLERS: &[(&str, Handler)] = &[
 ];
 
 fn handler(table: &mut TableReader<'_>) -> Checked<HandlerDefinition> {
-    let handler = table.required("handler", "\"ledger\", \"sql\", \"http\" or \"command\"", |node| choice(node, HANDLERS));
+    let handler =
+        table.required("handler", "\"ledger\", \"sql\", \"http\" or \"command\"", |node| choice(node, HANDLERS));
     let Ok(handler) = handler else {
         // Where it is not known which was meant, the tables of none are judged.
         known_tables().for_each(|(_, tables)| table.pass_over(tables));

@@ -114,9 +114,7 @@ impl Handler {
             },
             HandlerDefinition::Http(definition) => {
                 let outside: Arc<dyn OutsideHandler> = match lent.receivers.of(&definition.receiver) {
-                    Ok(receiver) => {
-                        Arc::new(http::HttpHandler::new(receiver, fence(), Arc::clone(&lent.store_time)))
-                    }
+                    Ok(receiver) => Arc::new(http::HttpHandler::new(receiver, fence(), Arc::clone(&lent.store_time))),
                     Err(error) => Arc::new(unfit::Unfit::new(error.to_string(), definition.receiver.idempotent)),
                 };
                 Self { plan: PlanSource::Query(definition.units.clone()), shape: Shape::Outside(outside) }

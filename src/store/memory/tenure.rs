@@ -13,8 +13,8 @@ use super::settle;
 use super::state::{Done, Kind, MemoryState};
 use crate::domain::Claim;
 use crate::store::{
-    Admission, BatchError, Call, CallRecord, Charge, Effect, Entered, Execution, FenceReject, Fenced, FinishOutcome, JobChange,
-    JobChangeOutcome, JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery,
+    Admission, BatchError, Call, CallRecord, Charge, Effect, Entered, Execution, FenceReject, Fenced, FinishOutcome,
+    JobChange, JobChangeOutcome, JobsView, Lineage, OpenRun, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery,
     RequestState, SessionsEnded, SettleOutcome, StoreError, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 

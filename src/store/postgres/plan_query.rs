@@ -86,12 +86,7 @@ pub(super) async fn page(
 ///
 /// # Errors
 /// Any [`StoreError`]; the caller rolls back.
-pub(super) async fn set_aside(
-    conn: &mut PgConnection,
-    claim: &Claim,
-    run: i64,
-    why: &str,
-) -> Result<(), StoreError> {
+pub(super) async fn set_aside(conn: &mut PgConnection, claim: &Claim, run: i64, why: &str) -> Result<(), StoreError> {
     sqlx::query(include_str!("sql/plan_query_set_aside.sql"))
         .bind(run)
         .bind(claim.election.as_str())

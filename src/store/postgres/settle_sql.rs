@@ -41,8 +41,9 @@ pub(super) async fn settle(
     if after != before {
         return Err(Setback::Fault(StoreError::Broken {
             operation: OPERATION,
-            detail: "the job's statement ended the transaction that it was in; expected one that only reads and writes rows"
-                .to_owned(),
+            detail:
+                "the job's statement ended the transaction that it was in; expected one that only reads and writes rows"
+                    .to_owned(),
         }));
     }
     sqlx::raw_sql("deallocate bursar_settle").execute(&mut *conn).await.map_err(own)?;
@@ -52,8 +53,7 @@ pub(super) async fn settle(
 /// Makes view and statement. Answers the transaction's id.
 async fn prepare(conn: &mut PgConnection, definition: &SqlDefinition, units: &[Claimed]) -> Result<String, Setback> {
     let ids: Vec<i64> = units.iter().map(|unit| unit.id).collect();
-    let row =
-        sqlx::query(include_str!("sql/batch_session.sql")).bind(ids).fetch_one(&mut *conn).await.map_err(own)?;
+    let row = sqlx::query(include_str!("sql/batch_session.sql")).bind(ids).fetch_one(&mut *conn).await.map_err(own)?;
     let has = |what: &str| row.try_get::<bool, _>(what).map_err(own);
     if !has("has_view")? {
         sqlx::raw_sql(include_str!("sql/batch_view.sql")).execute(&mut *conn).await.map_err(own)?;

@@ -72,7 +72,9 @@ mod tests {
 
     #[test]
     fn what_ends_a_transaction_or_brings_another_statement_along_is_refused() {
-        for text in ["commit", "select 1; commit", "-- select\nrollback", "update a set b = 1;/**/end", "", ";", "'select'"] {
+        for text in
+            ["commit", "select 1; commit", "-- select\nrollback", "update a set b = 1;/**/end", "", ";", "'select'"]
+        {
             assert!(one_statement(text, &WRITES).is_err(), "{text}");
         }
         assert!(one_statement("update a set b = 1", &READS).is_err());

@@ -47,9 +47,11 @@ const ONE: &str = "select 'one' as key, jsonb_build_object('n', 1) as payload";
 #[tokio::test]
 async fn each_unit_is_a_process_and_what_it_exits_with_says_what_becomes_of_it() {
     let log = scratch::folder("started").join("log");
-    let then = "case \"$body\" in *bad*) echo no such account >&2; exit 3;; *again*) [ $tries -gt 1 ] || exit 75;; esac";
+    let then =
+        "case \"$body\" in *bad*) echo no such account >&2; exit 3;; *again*) [ $tries -gt 1 ] || exit 75;; esac";
     let units = "select k as key, jsonb_build_object('n', k) as payload from unnest('{a,again,bad,z}'::text[]) k";
-    let (cluster, _) = led(on_servers(1, &job("settle", "command", 2, &command(units, &program(&log, then), "")))).await;
+    let (cluster, _) =
+        led(on_servers(1, &job("settle", "command", 2, &command(units, &program(&log, then), "")))).await;
     let run = cluster.run_now("settle").await;
     let states: Vec<String> = cluster.units_shown(run).into_values().map(|(_, state)| state).collect();
     assert_eq!(states, ["settled", "settled", "set_aside", "settled"]);
@@ -92,7 +94,10 @@ async fn a_program_is_gone_and_its_unit_held_when_the_leader_is_stopped() {
 async fn a_program_that_may_run_twice_is_gone_before_it_is_run_again() {
     let log = scratch::folder("started").join("log");
     // The second one looks whether the first is there, which is its first line's process.
-    let then = format!("if [ $tries -gt 1 ]; then kill -0 $(head -1 {} | cut -d' ' -f3) && exit 9; exit 0; fi\nsleep 600", log.display());
+    let then = format!(
+        "if [ $tries -gt 1 ]; then kill -0 $(head -1 {} | cut -d' ' -f3) && exit 9; exit 0; fi\nsleep 600",
+        log.display()
+    );
     let tables = command(ONE, &program(&log, &then), "idempotent = true");
     let (cluster, leader) = led(on_servers(2, &job("settle", "command", 2, &tables))).await;
     let run = cluster.open_now("settle");
@@ -105,6 +110,7 @@ async fn a_program_that_may_run_twice_is_gone_before_it_is_run_again() {
     let started = started(&log);
     assert!(started.len() == 2 && started[0].0 == started[1].0 && started[0].1 < started[1].1, "{started:?}");
     cluster.replica(leader).cont();
-    eventually(Duration::from_secs(30), "the stopped one is back", async || cluster.replica(leader).readyz().await).await;
+    eventually(Duration::from_secs(30), "the stopped one is back", async || cluster.replica(leader).readyz().await)
+        .await;
     cluster.assert_sound().await;
 }

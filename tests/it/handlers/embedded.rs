@@ -27,7 +27,7 @@ async fn a_sql_job_settles_once_and_what_is_wrong_stays_where_it_is() {
     schedule += &job("commits", "sql", 50, &sql(UNITS, "update bursar_batch set key = key; commit"));
     schedule += &job("doubles", "sql", 50, &sql("select 'k' as key, null as payload from account", SETTLE));
     // Each of the two dies at its fifth batch.
-    let setup = Setup::new(2, &schedule).on(Pair::Embedded).chaos("store.settle.after_users_statement=kill@5");
+    let setup = Setup::new(2, &schedule).on(Pair::Embedded).chaos("store.settle.after_users_statement=crash@5");
     let (cluster, leader) = led(setup).await;
     let mut connection = file(&cluster).await;
     let fill = format!(
@@ -58,6 +58,8 @@ async fn wait_ended(cluster: &Cluster, job: &str) -> i64 {
 }
 
 async fn ended(cluster: &Cluster, run: i64) {
-    eventually(IN_VAIN, "the run ends", async || cluster.run_shown(run).to_string().contains("\"complete").then_some(()))
-        .await;
+    eventually(IN_VAIN, "the run ends", async || {
+        cluster.run_shown(run).to_string().contains("\"complete").then_some(())
+    })
+    .await;
 }

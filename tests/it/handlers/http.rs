@@ -6,11 +6,16 @@ use bursar::clock::boottime;
 
 use super::{IN_VAIN, job, led, on_servers};
 use crate::support::cluster::ELECTION;
-use crate::support::receiver::{Act, Receiver};
+use crate::support::receiver::{Act, Receiver, say};
 use crate::support::{eventually, repetitions};
 
 fn http(units: &str, url: &str, rest: &str) -> String {
     format!("[job.http]\nunits = '''{units}'''\nurl = \"{url}\"\n{rest}")
+}
+
+/// What a service answers that is no bank: it has no amount to echo.
+fn done() -> String {
+    say(200, &[], "{\"done\":true}")
 }
 
 fn numbered(number: u32) -> String {
@@ -20,7 +25,7 @@ fn numbered(number: u32) -> String {
 #[tokio::test]
 async fn each_of_two_hundred_units_is_done_once_when_the_leader_is_killed() {
     let receiver = Receiver::start().await;
-    receiver.always(Some(Act::BookSlowly(Duration::from_millis(30))));
+    receiver.always(Some(Act::SaySlowly(Duration::from_millis(30), done())));
     let tables = http(&numbered(200), &receiver.url(), "idempotent = true");
     let (cluster, leader) = led(on_servers(2, &job("partner", "http", 16, &tables))).await;
     let run = cluster.open_now("partner");
@@ -42,9 +47,9 @@ async fn each_of_two_hundred_units_is_done_once_when_the_leader_is_killed() {
 
 #[tokio::test]
 async fn a_wait_for_the_outside_holds_no_transaction_open_and_no_scrape_up() {
-    let wait = repetitions("seconds that an http handler waits", 10, 60) as u64;
+    let wait = u64::try_from(repetitions("seconds that an http handler waits", 10, 60)).expect("few");
     let receiver = Receiver::start().await;
-    receiver.always(Some(Act::BookSlowly(Duration::from_secs(wait))));
+    receiver.always(Some(Act::SaySlowly(Duration::from_secs(wait), done())));
     let tables = http(&numbered(4), &receiver.url(), "timeout = \"90s\"");
     let (cluster, leader) = led(on_servers(1, &job("partner", "http", 16, &tables))).await;
     let run = cluster.open_now("partner");

@@ -8,6 +8,8 @@ const ACCOUNTS: &str = "
     create schema app;
     create table app.account (id text primary key, due bigint not null, closed boolean not null default false);
     create table app.closing (account text not null, due bigint not null, xact xid8 not null default pg_current_xact_id());
+    grant usage on schema app to public;
+    grant all on all tables in schema app to public;
     create function app.close(account text, due bigint) returns void language plpgsql as $$
     begin
         if account = 'bad' then raise exception 'account % is locked', account; end if;
@@ -20,7 +22,8 @@ const UNLOCKED: &str = "
         insert into app.closing (account, due) values ($1, $2);
         update app.account set closed = true where id = $1;
     $$;";
-const UNITS: &str = "select a.id as key, jsonb_build_object('due', a.due) as payload from app.account a where not a.closed -- all;";
+const UNITS: &str =
+    "select a.id as key, jsonb_build_object('due', a.due) as payload from app.account a where not a.closed -- all;";
 const SETTLE: &str = "select app.close(key, (payload->>'due')::bigint) from bursar_batch;";
 
 async fn accounts(cluster: &Cluster, number: u32) {
@@ -33,7 +36,7 @@ async fn accounts(cluster: &Cluster, number: u32) {
 async fn effect_and_state_commit_together_when_the_leader_dies_between_the_statement_and_the_commit() {
     let schedule = job("close", "sql", 50, &sql(UNITS, SETTLE));
     // Each of the two dies at its sixth batch: ten batches are all that there are.
-    let setup = on_servers(2, &schedule).chaos("store.settle.after_users_statement=kill@6");
+    let setup = on_servers(2, &schedule).chaos("store.settle.after_users_statement=crash@6");
     let (cluster, leader) = led(setup).await;
     accounts(&cluster, 500).await;
     let run = cluster.open_now("close");
@@ -56,7 +59,10 @@ async fn a_unit_set_aside_is_not_planned_again_while_it_can_be_retried() {
     let first = cluster.run_now("close").await;
     let shown = cluster.units_shown(first);
     assert_eq!(shown.len(), 71);
-    assert!(shown.iter().all(|(key, (_, state))| state == if key == "bad" { "set_aside" } else { "settled" }), "{shown:?}");
+    assert!(
+        shown.iter().all(|(key, (_, state))| state == if key == "bad" { "set_aside" } else { "settled" }),
+        "{shown:?}"
+    );
     let bad = cluster.unit_shown(first, "bad");
     assert_eq!(bad["attempts"], 2, "{bad}");
     assert!(bad.to_string().contains("account bad is locked"), "{bad}");
@@ -67,7 +73,7 @@ async fn a_unit_set_aside_is_not_planned_again_while_it_can_be_retried() {
     assert_eq!(planned, ["new"], "the query gives `bad` too, which the first run has");
 
     cluster.database().execute(UNLOCKED).await;
-    cluster.command(&["units", "retry", &first.to_string()]).ok();
+    cluster.command(&["units", "retry", &first.to_string(), "--all"]).ok();
     eventually(IN_VAIN, "the retried unit settles", async || {
         (cluster.units_shown(first)["bad"].1 == "settled").then_some(())
     })
@@ -109,7 +115,7 @@ async fn a_query_that_fails_or_tells_no_units_apart_sets_its_run_aside_and_nothi
     // Retried, a run whose planning failed is planned again.
     let broken = cluster.run_now("divides").await;
     cluster.database().execute("update app.account set due = 100 where due = 7").await;
-    cluster.command(&["units", "retry", &broken.to_string()]).ok();
+    cluster.command(&["units", "retry", &broken.to_string(), "--all"]).ok();
     eventually(IN_VAIN, "the run is planned again", async || {
         let units = cluster.units_shown(broken);
         (units.len() == 20).then_some(())
