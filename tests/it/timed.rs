@@ -8,10 +8,9 @@ mod handover;
 mod stopped;
 mod takeover;
 
-use std::io::Write as _;
 use std::time::Duration;
 
-use crate::support::{Cluster, EVERY_SECOND, Job, Replica};
+use crate::support::{Cluster, EVERY_SECOND, Job, Replica, measured};
 
 /// A start.
 const READY: Duration = Duration::from_secs(30);
@@ -73,7 +72,7 @@ impl Times {
             ms(at(95)),
             ms(at(100))
         );
-        say(&line);
+        measured(&line);
     }
 
     /// Prints it and sees that none took longer.
@@ -85,10 +84,4 @@ impl Times {
         let worst = self.times.last().expect("something was measured");
         assert!(*worst <= bound, "{}: {worst:?}, promised are {bound:?}; all: {:?}", self.what, self.times);
     }
-}
-
-/// Writes a line that the harness does not keep to itself.
-fn say(line: &str) {
-    // What cannot be written is only not seen.
-    writeln!(std::io::stdout(), "measured: {line}").ok();
 }

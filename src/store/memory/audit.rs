@@ -113,6 +113,9 @@ fn twice<T: Ord + Debug>(values: impl Iterator<Item = T>, what: &str) -> Violati
     more.map(|(value, count)| format!("{what} {value:?} stands {count} times")).collect()
 }
 
+/// An operator's halt: of which election, from when, and until when where it is over.
+type HaltSpan<'a> = (&'a ElectionName, DateTime<Utc>, Option<DateTime<Utc>>);
+
 impl MemoryState {
     /// Checks the content against the guarantees.
     #[must_use]
@@ -273,8 +276,8 @@ impl MemoryState {
     }
 
     /// The spans in which an operator's halt stood.
-    fn halts(&self) -> Vec<(&ElectionName, DateTime<Utc>, Option<DateTime<Utc>>)> {
-        let mut halts: Vec<(&ElectionName, DateTime<Utc>, Option<DateTime<Utc>>)> = Vec::new();
+    fn halts(&self) -> Vec<HaltSpan<'_>> {
+        let mut halts: Vec<HaltSpan<'_>> = Vec::new();
         for act in self.acts.iter().filter(|act| !act.already) {
             let Some(election) = &act.election else { continue };
             match act.view.action.as_str() {

@@ -151,9 +151,10 @@ impl MemoryState {
             for entry in self.entries.values().filter(|entry| entry.unit_id == Some(unit.id)) {
                 let (amount, fee) = (i128::from(entry.new.amount), i128::from(entry.new.fee));
                 net += amount - fee;
-                match entry.new.kind == EntryKind::Carry {
-                    true => add(&carry.0, -amount),
-                    false => add(&Account::SourceClearing(entry.source.clone()), -amount),
+                if entry.new.kind == EntryKind::Carry {
+                    add(&carry.0, -amount);
+                } else {
+                    add(&Account::SourceClearing(entry.source.clone()), -amount);
                 }
                 add(&Account::Fees, fee);
             }

@@ -130,13 +130,13 @@ impl MemoryState {
         actor: &Actor,
         now: DateTime<Utc>,
     ) -> Done<RevertOutcome> {
-        match self.imports.get_mut(&import).map(|import| &mut import.record) {
-            None => return Done::RollBack(RevertOutcome::NotFound),
-            Some(record) => match record.reverted_at {
-                Some(at) => return Done::RollBack(RevertOutcome::Already { at }),
-                None => (record.reverted_at, record.revert_reason) = (Some(now), Some(reason.to_owned())),
-            },
+        let Some(record) = self.imports.get_mut(&import).map(|import| &mut import.record) else {
+            return Done::RollBack(RevertOutcome::NotFound);
+        };
+        if let Some(at) = record.reverted_at {
+            return Done::RollBack(RevertOutcome::Already { at });
         }
+        (record.reverted_at, record.revert_reason) = (Some(now), Some(reason.to_owned()));
         let (mut withdrawn, mut opposite) = (0, Vec::new());
         let units = &self.units;
         let runs = &self.runs;

@@ -110,16 +110,13 @@ impl MemoryState {
         let Some(job) = self.jobs.get_mut(&id) else { return JobChangeOutcome::Moved };
         job.evaluated_until = change.evaluated_until;
         job.term = claim.term.get();
-        match &change.definition {
-            Some(definition) => {
-                job.definition = definition.clone();
-                job.fingerprint = definition.fingerprint();
-                JobChangeOutcome::Changed(Some(Box::new(job.row())))
-            }
-            None => {
-                job.removed_at = Some(now);
-                JobChangeOutcome::Changed(None)
-            }
+        if let Some(definition) = &change.definition {
+            job.definition = definition.clone();
+            job.fingerprint = definition.fingerprint();
+            JobChangeOutcome::Changed(Some(Box::new(job.row())))
+        } else {
+            job.removed_at = Some(now);
+            JobChangeOutcome::Changed(None)
         }
     }
 

@@ -107,7 +107,7 @@ impl MemoryState {
         }
         let batch = self.add_batch(claim, run.id, &counts, now);
         for one in netted {
-            self.write(claim, run, definition, batch, one, now);
+            self.write(claim, run, definition, batch, &one, now);
         }
         Ok(Done::Commit(SettleOutcome::Settled(counts)))
     }
@@ -154,7 +154,7 @@ impl MemoryState {
         run: &OpenRun,
         definition: &LedgerDefinition,
         batch: i64,
-        one: Netted<'_>,
+        one: &Netted<'_>,
         now: DateTime<Utc>,
     ) {
         let bound: BTreeSet<i64> = one.bound.iter().copied().collect();
@@ -174,10 +174,10 @@ impl MemoryState {
         let Some(net) = net else { return };
         self.post(claim, one.unit, one.currency, postings);
         if state == UnitState::Carried {
-            self.carry(run, &one, net, now);
+            self.carry(run, one, net, now);
         } else if net > 0 {
             let over = definition.maximum_payout.get(&one.currency).is_some_and(|maximum| net > *maximum);
-            self.instruct(claim, run, &one, net, over);
+            self.instruct(claim, run, one, net, over);
         }
     }
 

@@ -118,7 +118,7 @@ impl Store for MemoryStore {
     }
 
     async fn status(&self) -> Result<StatusView, StoreError> {
-        self.look("status", |state, now| state.status(now))
+        self.look("status", MemoryState::status)
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {

@@ -57,7 +57,7 @@ async fn write(conn: &mut SqliteConnection, claim: &Claim, run: i64, charges: &[
         .await?
         .try_get("aside")?;
     let batch = if aside > 0 { Some(batch(conn, claim, run, aside, 0, aside).await?) } else { None };
-    let charged = sqlx::query(include_str!("sql/charge.sql"))
+    let written = sqlx::query(include_str!("sql/charge.sql"))
         .bind(run)
         .bind(claim.election.as_str())
         .bind(claim.term.get())
@@ -65,7 +65,7 @@ async fn write(conn: &mut SqliteConnection, claim: &Claim, run: i64, charges: &[
         .bind(batch)
         .execute(conn)
         .await?;
-    Ok(charged.rows_affected())
+    Ok(written.rows_affected())
 }
 
 /// A batch row without instructions.

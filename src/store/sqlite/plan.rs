@@ -98,7 +98,7 @@ async fn ledger_page(
     limit: u32,
 ) -> Result<Page, sqlx::Error> {
     let (currency, merchant) = after.map(|key| key.split_once(':').unwrap_or((key, ""))).unzip();
-    let currencies: Vec<&str> = definition.currencies.iter().map(|currency| currency.code()).collect();
+    let currencies: Vec<&str> = definition.currencies.iter().map(crate::domain::money::Currency::code).collect();
     let minima: Vec<(&str, i64)> =
         definition.minimum_payout.iter().map(|(currency, minimum)| (currency.code(), *minimum)).collect();
     let rows = sqlx::query(include_str!("sql/plan_ledger_page.sql"))

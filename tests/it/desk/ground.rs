@@ -54,13 +54,13 @@ pub trait Ground: Clone {
 
 impl Ground for Database {
     async fn like(name: &str, make: impl AsyncFnOnce(&Self)) -> Self {
-        let made = async |empty: &Self| {
+        let template = async |empty: &Self| {
             let store = empty.store();
             store.migrate().await.expect("an empty database is migrated");
             make(empty).await;
             store.close().await;
         };
-        Postgres::shared().database_from(name, made).await
+        Postgres::shared().database_from(name, template).await
     }
 
     fn store(&self) -> Arc<dyn Store> {
@@ -114,18 +114,18 @@ impl Ground for SqliteFile {
     async fn like(name: &str, make: impl AsyncFnOnce(&Self)) -> Self {
         static READY: tokio::sync::Mutex<Vec<(String, PathBuf)>> = tokio::sync::Mutex::const_new(Vec::new());
         let mut ready = READY.lock().await;
-        let template = match ready.iter().find(|(known, _)| known == name) {
-            Some((_, template)) => template.clone(),
-            None => {
-                let file = Self(scratch::folder("sqlite").join("bursar.db"));
-                let store = file.store();
-                store.migrate().await.expect("a new file is migrated");
-                make(&file).await;
-                // The last connection that closes brings the log into the file and removes it.
-                store.close().await;
-                ready.push((name.to_owned(), file.0.clone()));
-                file.0
-            }
+        let known = ready.iter().find(|(known, _)| known == name).map(|(_, template)| template.clone());
+        let template = if let Some(template) = known {
+            template
+        } else {
+            let file = Self(scratch::folder("sqlite").join("bursar.db"));
+            let store = file.store();
+            store.migrate().await.expect("a new file is migrated");
+            make(&file).await;
+            // The last connection that closes brings the log into the file and removes it.
+            store.close().await;
+            ready.push((name.to_owned(), file.0.clone()));
+            file.0
         };
         // Its connections close in threads of their own.
         let mut log = template.clone().into_os_string();

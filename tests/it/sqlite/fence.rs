@@ -144,7 +144,8 @@ async fn the_end_of_a_tenure_interrupts_what_it_waits_for_and_computes() {
     let tenure = tenure(&store, &claim(1)).await;
     let mut writer = raw(&path).await;
     run(&mut writer, "begin immediate").await.expect("a writer");
-    let waiting = tokio::spawn({
+    let mut waiting = tokio::task::JoinSet::new();
+    waiting.spawn({
         let tenure = Arc::clone(&tenure);
         async move { tenure.release().await }
     });
@@ -153,7 +154,7 @@ async fn the_end_of_a_tenure_interrupts_what_it_waits_for_and_computes() {
     let ended = tenure.end(Duration::from_secs(5)).await;
     assert!(ended.confirmed, "{ended:?}");
     assert!(bursar::clock::boottime().since(since) < Duration::from_secs(2));
-    assert!(matches!(waiting.await.expect("joined"), Err(StoreError::Ended { .. })));
+    assert!(matches!(waiting.join_next().await.expect("one").expect("joined"), Err(StoreError::Ended { .. })));
     assert!(matches!(tenure.pulse().await, Err(StoreError::Ended { .. })));
     assert!(tenure.end(Duration::from_secs(1)).await.confirmed, "twice is once");
 }
@@ -177,11 +178,11 @@ async fn several_stores_write_to_one_file_beside_each_other() {
     let tenure = tenure(&owner, &claim(1)).await;
     let _run = opened(tenure.as_ref(), "probe").await;
     let before = number(&path, "select value from fenced_seq").await;
-    let mut writers = Vec::new();
+    let mut writers = tokio::task::JoinSet::new();
     for _ in 0..4 {
         let path = path.clone();
         let claim = tenure.claim().clone();
-        writers.push(tokio::spawn(async move {
+        writers.spawn(async move {
             let store = store(&path).await;
             let lineage = store.health().await.expect("healthy").lineage;
             let tenure = store.tenure(&claim, limits(), lineage, always()).await.expect("a tenure");
@@ -189,10 +190,8 @@ async fn several_stores_write_to_one_file_beside_each_other() {
                 mine(tenure.release().await);
             }
             store.close().await;
-        }));
+        });
     }
-    for writer in writers {
-        writer.await.expect("no writer is locked out");
-    }
+    assert_eq!(writers.join_all().await.len(), 4, "no writer is locked out");
     assert_eq!(number(&path, "select value from fenced_seq").await, before + 100);
 }

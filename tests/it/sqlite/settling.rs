@@ -14,6 +14,7 @@ use chrono::DateTime;
 
 use super::ground::{claim, definition, mine, number, path, raw, run, store, tenure, tick};
 use crate::desk::everything;
+use crate::support::measured;
 
 /// A run of a ledger job that is due now, being planned.
 async fn ledger_run(tenure: &dyn TenureStore, definition_of: &LedgerDefinition) -> OpenRun {
@@ -56,7 +57,7 @@ async fn planned(tenure: &dyn TenureStore, run: &mut OpenRun, definition: &Ledge
                 units += page;
                 after = next;
             }
-            other => panic!("it is planned: {other:?}"),
+            other @ PlanOutcome::NotPlanning(_) => panic!("it is planned: {other:?}"),
         }
         if after.is_none() {
             run.state = RunState::Open;
@@ -163,5 +164,7 @@ async fn twenty_thousand_units_of_two_hundred_thousand_entries_settle_while_one_
     assert_eq!(batches.iter().map(|batch| batch.settled).sum::<u64>(), 20_000);
     assert_eq!(number(&path, "select count(*) from entry where unit_id is null").await, 0);
     let rate = 20_000.0 / settled_in.max(Duration::from_millis(1)).as_secs_f64();
-    println!("SQLite: 20,000 units planned in {planned_in:?}, settled in {settled_in:?}: {rate:.0} units a second");
+    measured(&format!(
+        "SQLite: 20,000 units planned in {planned_in:?}, settled in {settled_in:?}: {rate:.0} units a second"
+    ));
 }

@@ -45,7 +45,7 @@ pub use faketime::FakeClock;
 pub use job::{Calls, EVERY_SECOND, Job, schedule};
 pub use ledger::LedgerJob;
 pub use long::repetitions;
-pub use metrics::Metrics;
+pub use metrics::{Metrics, measured};
 pub use postgres::Postgres;
 pub use process::{Finished, Launch, Process};
 pub use proxy::Proxy;

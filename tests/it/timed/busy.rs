@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bursar::clock::boottime;
 
-use super::{IN_VAIN, Times, say, settled_cluster};
+use super::{IN_VAIN, Times, settled_cluster};
 use crate::support::cluster::ELECTION;
-use crate::support::{Calls, Job, Setup, eventually, schedule};
+use crate::support::{Calls, Job, Setup, eventually, measured, schedule};
 
 /// Everything is busy for so long.
 const BUSY: Duration = Duration::from_secs(40);
@@ -56,7 +56,9 @@ async fn no_renewal_is_late_while_handlers_hold_every_connection_and_compute_wit
     let metrics = replica.metrics().await.expect("it answers");
     let renewals =
         metrics.value("bursar_lease_renewal_seconds_count", &[]).expect("the series exists") - renewals_before;
-    say(&format!("busy for {busy_for:.1} s: {renewals} renewals, never less than {least:.2} s of the session left"));
+    measured(&format!(
+        "busy for {busy_for:.1} s: {renewals} renewals, never less than {least:.2} s of the session left"
+    ));
     answers.assert_at_most(Duration::from_secs(1));
     assert!(renewals >= busy_for - 2.0, "{renewals} renewals in {busy_for} s: one a second was to be sent");
     // A renewal is due each second, and the session lasts for 4 s from the sending of the last: less than 2.5 s left would

@@ -382,6 +382,7 @@ impl Bench {
 
 /// Asserts that an answer is the refusal by that holder.
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "an answer is asserted where it is given, and not used again")]
 pub fn fenced<T: Debug + PartialEq>(answer: bursar::store::Fenced<T>, found: &Claim) {
     assert_eq!(answer, Ok(Entered::Fenced(Some(holder(found)))));
 }

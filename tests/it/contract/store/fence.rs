@@ -165,7 +165,7 @@ pub async fn a_tenure_is_not_opened_on_a_store_that_forgot(bench: &Bench) {
     };
     let known = bench.lineage().await;
     let mut other = known.clone();
-    other.system_identifier = "another".to_owned();
+    "another".clone_into(&mut other.system_identifier);
     let mut ahead = known.clone();
     ahead.position += 1_000_000_000_000;
     let mut later = known.clone();

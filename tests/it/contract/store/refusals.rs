@@ -76,7 +76,7 @@ impl Scene {
         let kind = RequestKind::Trigger { job: JobName::new("job").expect("a name"), tick: None, cutoff: None };
         let request = bench.store.request(&kind, &actor(), None).await.expect("filed");
         let on_the_wire = call_record(call.instruction, call.attempt, CallFate::Done);
-        Self { job, planning, open, ledger, calling, over, tried, on_the_wire, request, leads }
+        Self { leads, job, planning, open, ledger, calling, over, tried, on_the_wire, request }
     }
 
     /// Every operation of the fenced half, in an order in which each could have its effect.
