@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::board::Board;
 use super::memory::CoordinatorMemory;
-use crate::domain::{Claim, ElectionName, Term};
+use crate::domain::{Claim, ElectionName, Moment, Term};
 use crate::leadership::{self, Coordinator, EndMode, LeadershipHandle, Report, TenureOrder};
 use crate::store::FenceHolder;
 use crate::tenure::{Begin, Ending, Gate, GateClosed, Order, Reports};
@@ -20,6 +20,10 @@ struct SessionGate(leadership::Gate);
 impl Gate for SessionGate {
     async fn pass(&self) -> Result<(), GateClosed> {
         self.0.pass().await.map_err(|leadership::GateClosed| GateClosed)
+    }
+
+    fn deadline(&self) -> watch::Receiver<Moment> {
+        self.0.deadline()
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) enum ReceiversCommand {
 ///
 /// Needed after too many refusals in a row. Any other stop ends by itself once the receiver works again.
 ///
-/// Example: bursar receivers resume https://bank.internal --reason 'the bank has corrected its limits'
+/// Example: `bursar receivers resume https://bank.internal --reason 'the bank has corrected its limits'`
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct ResumeArgs {

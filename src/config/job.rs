@@ -8,7 +8,6 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 
 use super::error::Scope;
 use super::ledger::ledger;
-use super::outside::SENDING;
 use super::reader::{Checked, Context, Reported, TableReader};
 use super::ticks::rules_of;
 use super::tree::{Node, Value};
@@ -220,22 +219,8 @@ const HANDLERS: &[(&str, Handler)] = &[
 ];
 
 fn handler(table: &mut TableReader<'_>) -> Checked<HandlerDefinition> {
-    let handler = table.required("handler", "\"ledger\"", |node| {
-        // Until they are switched on, they are known and not offered.
-        let later = |word: &str| ["sql", "http", "command"].contains(&word);
-        let offered: Vec<(&str, Handler)> =
-            HANDLERS.iter().filter(|(word, _)| SENDING || !later(word)).copied().collect();
-        match &node.value {
-            Value::Text(word) if later(word) => choice(node, HANDLERS),
-            Value::Text(_)
-            | Value::Variable(_)
-            | Value::Whole(_)
-            | Value::Flag(_)
-            | Value::Other(_)
-            | Value::List(_)
-            | Value::Table(_) => choice(node, &offered),
-        }
-    });
+    let handler =
+        table.required("handler", "\"ledger\", \"sql\", \"http\" or \"command\"", |node| choice(node, HANDLERS));
     let Ok(handler) = handler else {
         // Where it is not known which was meant, the tables of none are judged.
         known_tables().for_each(|(_, tables)| table.pass_over(tables));
@@ -253,19 +238,7 @@ fn handler(table: &mut TableReader<'_>) -> Checked<HandlerDefinition> {
         Handler::Probe => table.table("probe").and_then(super::probe::probe).map(HandlerDefinition::Probe),
     };
     other_handlers(table, handler);
-    switched_on(table, handler).and(own)
-}
-
-/// Refuses what is judged, but not in this version.
-fn switched_on(table: &TableReader<'_>, handler: Handler) -> Checked<()> {
-    match handler {
-        Handler::Sql | Handler::Http | Handler::Command if !SENDING => {
-            Err(table.refuse("handler", "not in this version; expected \"ledger\"", Scope::Key))
-        }
-        Handler::Ledger | Handler::Sql | Handler::Http | Handler::Command => Ok(()),
-        #[cfg(feature = "chaos")]
-        Handler::Probe => Ok(()),
-    }
+    own
 }
 
 fn known_tables() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {

@@ -10,10 +10,6 @@ use super::tree::{Node, Value};
 use super::values::{Read, duration, flag, text};
 use crate::domain::outside::{CommandDefinition, HttpDefinition, SqlDefinition};
 
-/// Whether a release takes these handlers. While it does not, their tables are judged in full and
-/// refused at the end.
-pub(super) const SENDING: bool = false;
-
 /// The longest statement, in bytes.
 const MOST_SQL: usize = 64 * 1024;
 /// The most arguments of a command.

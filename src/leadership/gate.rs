@@ -44,6 +44,8 @@ pub(super) struct SessionWindow {
     deadline: AtomicU64,
     fresh_until: AtomicU64,
     changed: watch::Sender<()>,
+    /// The same deadline, for those who have to hand it on.
+    announced: watch::Sender<Moment>,
 }
 
 /// What the session's thread knows of one tenure. Written by it alone.
@@ -61,13 +63,15 @@ impl SessionWindow {
     /// A window that is closed until opened.
     pub(super) fn new() -> Self {
         let (changed, _) = watch::channel(());
-        Self { deadline: AtomicU64::new(0), fresh_until: AtomicU64::new(0), changed }
+        let (announced, _) = watch::channel(Moment::BOOT);
+        Self { deadline: AtomicU64::new(0), fresh_until: AtomicU64::new(0), changed, announced }
     }
 
     pub(super) fn open(&self, deadline: Moment, fresh_until: Moment) {
         self.deadline.store(nanos(deadline), Ordering::SeqCst);
         self.fresh_until.store(nanos(fresh_until), Ordering::SeqCst);
         self.changed.send_replace(());
+        self.announced.send_replace(deadline);
     }
 
     pub(super) fn hold(&self) {
@@ -78,6 +82,7 @@ impl SessionWindow {
     pub(super) fn close(&self) {
         self.deadline.store(0, Ordering::SeqCst);
         self.hold();
+        self.announced.send_replace(Moment::BOOT);
     }
 }
 
@@ -144,6 +149,13 @@ impl Gate {
     #[must_use]
     pub fn leads_now(&self) -> bool {
         self.tenure.accepted.load(Ordering::SeqCst) && !self.remaining().is_zero()
+    }
+
+    /// The session's deadline, moved on with every renewal; the start of the clock once it is lost. It does not say whether
+    /// this tenure was told to end.
+    #[must_use]
+    pub fn deadline(&self) -> watch::Receiver<Moment> {
+        self.window.announced.subscribe()
     }
 
     /// Time until the session is lost, at this moment; zero for a tenure that is over.

@@ -8,9 +8,8 @@
 //! Invariants: a handler never sees a claim it could write with, decides nothing about attempts, and does not outlive its
 //! tenure. Code that may compute for long goes to the blocking pool.
 //!
-//! Deliberately absent: `sql`, `http` and `command`, whose places these two shapes are.
+//! `ledger` and `sql` are in-store, and no more here than the name of their effect; `http` and `command` are outside.
 
-mod absent;
 mod catch;
 pub mod command;
 mod departure;
@@ -19,18 +18,21 @@ pub mod http;
 mod ledger;
 #[cfg(feature = "chaos")]
 mod probe;
+mod unfit;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 pub use catch::{caught, guarded};
 pub use departure::{Departure, Leave, NotSent};
 pub use fence::Fence;
 
-use crate::domain::Claim;
 use crate::domain::job::HandlerDefinition;
+use crate::domain::{Claim, Moment};
 use crate::store::{Call, Effect, OpenRun, PlanSource};
 
 /// What a handler knows of a call.
@@ -83,19 +85,47 @@ pub struct Handler {
     pub shape: Shape,
 }
 
+/// What a tenure lends to the handlers of its runs.
+pub struct Lent<'a> {
+    /// Its claim.
+    pub claim: &'a Claim,
+    /// Ends what they compute or have started.
+    pub stop: &'a CancellationToken,
+    /// Of the store.
+    pub deployment: Uuid,
+    /// Until when the session's lease is held; moved on with every renewal.
+    pub deadline: watch::Receiver<Moment>,
+    /// The store's time as the tenure knows it.
+    pub store_time: http::AskStoreTime,
+    /// The receivers of the process.
+    pub receivers: &'a http::Receivers,
+}
+
 impl Handler {
-    /// The handler of a run, under the definition that it was opened with. `stop` ends what it computes.
+    /// The handler of a run, under the definition that it was opened with.
     #[must_use]
-    pub fn of(run: &OpenRun, claim: &Claim, stop: &CancellationToken) -> Self {
-        // Only what the handlers of the tests show in their effects.
-        #[cfg(not(feature = "chaos"))]
-        let _ = (claim, stop);
+    pub fn of(run: &OpenRun, lent: &Lent<'_>) -> Self {
+        let fence = || Fence::new(lent.deployment, lent.claim);
         match &run.definition.handler {
             HandlerDefinition::Ledger(definition) => ledger::handler(definition),
-            // The configuration refuses them: such a run is another release's.
-            HandlerDefinition::Sql(_) | HandlerDefinition::Http(_) | HandlerDefinition::Command(_) => absent::handler(),
+            HandlerDefinition::Sql(definition) => Self {
+                plan: PlanSource::Query(definition.units.clone()),
+                shape: Shape::InStore(Effect::Sql(Arc::new(definition.clone()))),
+            },
+            HandlerDefinition::Http(definition) => {
+                let outside: Arc<dyn OutsideHandler> = match lent.receivers.of(&definition.receiver) {
+                    Ok(receiver) => Arc::new(http::HttpHandler::new(receiver, fence(), Arc::clone(&lent.store_time))),
+                    Err(error) => Arc::new(unfit::Unfit::new(error.to_string(), definition.receiver.idempotent)),
+                };
+                Self { plan: PlanSource::Query(definition.units.clone()), shape: Shape::Outside(outside) }
+            }
+            HandlerDefinition::Command(definition) => {
+                let (deadline, stop) = (lent.deadline.clone(), lent.stop.clone());
+                let outside = command::CommandHandler::new(definition.clone(), fence(), deadline, stop);
+                Self { plan: PlanSource::Query(definition.units.clone()), shape: Shape::Outside(Arc::new(outside)) }
+            }
             #[cfg(feature = "chaos")]
-            HandlerDefinition::Probe(definition) => probe::handler(definition, run, claim, stop),
+            HandlerDefinition::Probe(definition) => probe::handler(definition, run, lent.claim, lent.stop),
         }
     }
 }

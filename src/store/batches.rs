@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::BatchError;
 use crate::domain::job::LedgerDefinition;
+use crate::domain::outside::SqlDefinition;
 
 /// Which units a batch takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub enum UnitPick {
 pub enum Effect {
     /// Bind entries, net, post, carry, write instructions.
     Ledger(LedgerDefinition),
+    /// One statement of the user's over `bursar_batch`; the units are settled with it.
+    Sql(Arc<SqlDefinition>),
     /// The units are settled and nothing else; the hook runs inside the open transaction, before anything is written.
     Mark(Arc<dyn BatchHook>),
 }
@@ -110,6 +113,8 @@ pub struct Call {
     pub charged: u32,
     /// Whether an earlier try's outcome is unknown.
     pub in_doubt: bool,
+    /// How long ago, by the store's clock, the first try was taken.
+    pub age: Duration,
     /// The bytes that were stored with the instruction; the same at every try.
     pub body: Vec<u8>,
 }

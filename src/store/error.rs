@@ -116,6 +116,25 @@ impl StoreError {
         }
     }
 
+    /// Of a statement of the user's: the words for what it did wrong.
+    ///
+    /// # Errors
+    /// The error itself, where the store is at fault and not the statement.
+    pub(super) fn of_a_users_statement(self) -> Result<String, Self> {
+        match self {
+            Self::Broken { detail, .. } | Self::StatementTimeout { detail, .. } => Ok(detail),
+            Self::Unreachable { .. }
+            | Self::TryAgain { .. }
+            | Self::TimedOut { .. }
+            | Self::Unknown { .. }
+            | Self::ReadOnly { .. }
+            | Self::Schema { .. }
+            | Self::Forgot { .. }
+            | Self::Unfit { .. }
+            | Self::Ended { .. } => Err(self),
+        }
+    }
+
     /// Whether trying the same again may succeed without anybody doing anything.
     #[must_use]
     pub const fn is_passing(&self) -> bool {

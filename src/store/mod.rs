@@ -18,6 +18,7 @@ mod checks;
 mod error;
 mod figures;
 mod payouts;
+mod planned;
 mod port;
 mod readable;
 mod records;

@@ -185,7 +185,15 @@ pub enum PlanSource {
     Ledger(LedgerDefinition),
     /// Given keys, in byte order.
     Keys(Vec<String>),
+    /// A query of the user's: columns `key` (text, unique, not null) and `payload` (JSON, or null), paged by key in byte
+    /// order. Keys that the same job has pending or set aside in another run are left out: a retry may settle them there.
+    Query(String),
 }
+
+/// The longest key of a unit, in bytes.
+pub const MOST_KEY: usize = 512;
+/// The longest payload of a unit, in bytes of its text.
+pub const MOST_PAYLOAD: usize = 64 * 1024;
 
 /// How planning one page went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,6 +207,12 @@ pub enum PlanOutcome {
     },
     /// The run is not being planned.
     NotPlanning(RunState),
+    /// The user's query failed, or gave units that cannot be told apart: the run has no units, is set aside with the error,
+    /// and is planned again when it is retried.
+    SetAside {
+        /// For a person.
+        error: String,
+    },
 }
 
 /// How the end of a run was found.

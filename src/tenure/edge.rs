@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 use super::AcceptedMemory;
-use crate::domain::{Claim, ElectionName, Term};
+use crate::domain::{Claim, ElectionName, Moment, Term};
 use crate::store::FenceHolder;
 
 /// The gate is closed for good: the session is lost or the tenure ending.
@@ -25,6 +26,10 @@ pub trait Gate: Send + Sync {
     /// # Errors
     /// [`GateClosed`] once the session is lost or the tenure told to end.
     async fn pass(&self) -> Result<(), GateClosed>;
+
+    /// Until when the session is held, moved on with every renewal; the start of the boot clock once it is lost. For what
+    /// has to end by itself where this process does not: child processes.
+    fn deadline(&self) -> watch::Receiver<Moment>;
 }
 
 /// How a tenure is to end.

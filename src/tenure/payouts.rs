@@ -12,6 +12,7 @@
 //! Deliberately absent: retries of a request (each is a try of its own, taken anew), and any thought on whether one may be
 //! sent again.
 
+mod attempt;
 mod fates;
 mod lane;
 
@@ -24,7 +25,8 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use self::lane::{Lane, LaneJob};
+use self::attempt::LaneJob;
+use self::lane::Lane;
 use super::scope::{Stop, Tenure};
 use crate::domain::job::{HandlerDefinition, JobDefinition, LedgerDefinition, PayoutDefinition};
 use crate::domain::outside::ReceiverDefinition;

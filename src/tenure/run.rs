@@ -3,13 +3,15 @@
 //! `planning` until all units are in; then batches or calls until nothing is due; then the end, or a wait for the first
 //! retry. A halt or the tenure's end leaves it where it is: whoever goes on finds in the store what is left.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::scope::{Stop, Tenure};
 use super::{backoff, batches, outside};
 use crate::clock;
 use crate::domain::run::RunState;
-use crate::settlement::{Handler, Shape};
+use crate::settlement::http::StoreTime;
+use crate::settlement::{Handler, Lent, Shape};
 use crate::store::{FinishOutcome, OpenRun, PlanOutcome};
 
 /// Units planned in one transaction.
@@ -25,7 +27,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 /// [`Stop`].
 pub(super) async fn settle_run(tenure: Tenure, run: OpenRun) -> Result<(), Stop> {
     tenure.begin("begin_work", || tenure.store.begin_work(run.id)).await?;
-    let handler = Handler::of(&run, &tenure.claim, &tenure.ended);
+    let handler = handler(&tenure, &run);
     if run.state == RunState::Planning && !plan(&tenure, &run, &handler).await? {
         return Ok(());
     }
@@ -57,6 +59,25 @@ pub(super) async fn settle_run(tenure: Tenure, run: OpenRun) -> Result<(), Stop>
     }
 }
 
+fn handler(tenure: &Tenure, run: &OpenRun) -> Handler {
+    let scope = Arc::clone(tenure.scope());
+    let store_time = move || {
+        let at = clock::boottime();
+        scope.clock.at(at).map(|store| StoreTime { store, at })
+    };
+    Handler::of(
+        run,
+        &Lent {
+            claim: &tenure.claim,
+            stop: &tenure.ended,
+            deployment: tenure.store.deployment(),
+            deadline: tenure.gate.deadline(),
+            store_time: Arc::new(store_time),
+            receivers: &tenure.deps.receivers,
+        },
+    )
+}
+
 /// Plans page by page. Answers whether the run is open then.
 async fn plan(tenure: &Tenure, run: &OpenRun, handler: &Handler) -> Result<bool, Stop> {
     let mut after: Option<String> = None;
@@ -70,6 +91,11 @@ async fn plan(tenure: &Tenure, run: &OpenRun, handler: &Handler) -> Result<bool,
         match page {
             PlanOutcome::Planned { next: Some(next), .. } => after = Some(next),
             PlanOutcome::Planned { next: None, .. } | PlanOutcome::NotPlanning(RunState::Open) => return Ok(true),
+            PlanOutcome::SetAside { error } => {
+                tracing::error!(claim = %tenure.claim, job = %run.definition.name, run = run.id, %error, "the run cannot be planned and is set aside");
+                finished(tenure, run, RunState::CompleteSetAside);
+                return Ok(false);
+            }
             PlanOutcome::NotPlanning(
                 RunState::Planning
                 | RunState::Complete

@@ -14,7 +14,7 @@ use super::{
     Begin, Gate, GateClosed, NoMemory, NoObserver, Reports, ScheduleInForce, TenureDeps, TenureSettings, bringup,
     outside,
 };
-use crate::domain::{Claim, ElectionName, TenureId, Term};
+use crate::domain::{Claim, ElectionName, Moment, TenureId, Term};
 use crate::settlement::{Leave, NotSent};
 use crate::store::postgres::{PgSettings, PgStore};
 use crate::store::{
@@ -44,7 +44,7 @@ impl TenureStore for Stub {
         &self.claim
     }
     fn deployment(&self) -> Uuid {
-        Uuid::nil()
+        Uuid::from_u128(1)
     }
     async fn recover(&self) -> Fenced<Recovery> {
         unreachable!("not asked for here")
@@ -182,6 +182,9 @@ impl Gate for Switch {
             Ok(Door::Open) => Ok(()),
             Ok(Door::Held | Door::Closed) | Err(_) => Err(GateClosed),
         }
+    }
+    fn deadline(&self) -> watch::Receiver<Moment> {
+        unreachable!("not asked for here")
     }
 }
 

@@ -63,7 +63,9 @@ fn the_example_of_production_loads() {
 #[test]
 fn the_example_of_a_schedule_loads_with_every_default() {
     let schedule = ScheduleFile::load(&example("schedule.toml")).expect("the example");
-    let [daily, hourly] = schedule.jobs.as_slice() else { panic!("two jobs") };
+    let [daily, hourly, own @ ..] = schedule.jobs.as_slice() else { panic!("two jobs and more") };
+    let handlers: Vec<&str> = own.iter().map(|job| job.handler.as_str()).collect();
+    assert_eq!(handlers, ["sql", "http", "command"]);
     assert_eq!((daily.name.as_str(), daily.timing.timezone.name()), ("daily-payouts", "Europe/London"));
     assert_eq!((daily.timing.gap, daily.timing.fold), (GapRule::Shift, FoldRule::First));
     assert_eq!(daily.timing.cutoff, CutoffRule::Before(Duration::from_mins(30)));
@@ -236,7 +238,7 @@ fn a_schedule_that_nobody_named_may_be_missing() {
     let config = load(&file, &[]).expect("good");
     assert_eq!(config.load_schedule().expect("none yet").jobs.len(), 0);
     std::fs::copy(example("schedule.toml"), folder.path().join("schedule.toml")).expect("copied");
-    assert_eq!(config.load_schedule().expect("the example").jobs.len(), 2);
+    assert_eq!(config.load_schedule().expect("the example").jobs.len(), 5);
     let named = load(&file, &[("BURSAR__SCHEDULE", "/nowhere/schedule.toml")]).expect("good");
     let missing = named.load_schedule().expect_err("named, so it has to be there").to_string();
     assert!(missing.contains("cannot be read"), "{missing}");
@@ -254,7 +256,7 @@ fn secrets_are_read_trimmed_and_never_shown() {
     let found = read(&text, &[]).expect_err("no URL");
     assert_eq!(
         found,
-        "c.toml:7:12: database.url_file: found no postgres:// at its start, expected a URL such as \"postgres://bursar@db/payments\""
+        "c.toml:7:12: database.url_file: found no postgres:// at its start, expected a URL such as \"postgres://bursar@db/payments\" or \"sqlite://bursar.db\""
     );
 }
 

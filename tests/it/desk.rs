@@ -183,6 +183,7 @@ impl<D: Ground> Desk<D> {
                     after = next;
                 }
                 PlanOutcome::NotPlanning(state) => panic!("run {} is {state:?}", run.id),
+                PlanOutcome::SetAside { error } => panic!("run {}: {error}", run.id),
             }
         }
     }

@@ -15,6 +15,7 @@ mod desk;
 mod election;
 mod fence;
 mod forgetting;
+mod handlers;
 mod http;
 mod imports;
 mod ingest;

@@ -1,11 +1,14 @@
 //! The handler `http`: a request per unit, by the same rules as a payout.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::answer::Verdict;
 use super::receiver::{Receiver, Request, StoreTime};
+use crate::clock;
+use crate::domain::Moment;
 use crate::settlement::{CallOutcome, Departure, Fence, OutsideHandler};
 use crate::store::Call;
 
@@ -25,6 +28,13 @@ impl HttpHandler {
     pub fn new(receiver: Arc<Receiver>, fence: Fence, store_time: AskStoreTime) -> Self {
         Self { receiver, fence, store_time }
     }
+
+    /// The last moment for a first byte: while the receiver surely knows the key. `None` where it has passed.
+    fn not_after(&self, age: Duration) -> Option<Moment> {
+        let rules = self.receiver.rules();
+        let left = rules.key_valid_for.checked_sub(rules.timeout.saturating_mul(2))?.checked_sub(age)?;
+        Some(clock::boottime() + left)
+    }
 }
 
 #[async_trait]
@@ -37,13 +47,21 @@ impl OutsideHandler for HttpHandler {
         let Some(store_time) = (self.store_time)() else {
             return CallOutcome::Failed { error: "the store's time is not known yet".to_owned(), permanent: false };
         };
+        let Some(not_after) = self.not_after(call.age) else {
+            let error = "the receiver may have forgotten its key: it is not sent again".to_owned();
+            return if call.in_doubt {
+                CallOutcome::Unknown { error }
+            } else {
+                CallOutcome::Failed { error, permanent: true }
+            };
+        };
         let request = Request {
             key: &call.idempotency_key,
             body: &call.body,
             fence: &self.fence,
             in_doubt: call.in_doubt,
             store_time,
-            not_after: None,
+            not_after: Some(not_after),
         };
         outcome(self.receiver.send(&request, departure).await)
     }

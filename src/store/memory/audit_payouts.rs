@@ -69,11 +69,11 @@ impl MemoryState {
                     ));
                 }
                 let id = format!("{}:{}:{}", end.as_str(), found.unit_id, found.generation);
-                let carries = carried.remove(id.as_str());
+                let came_back = carried.remove(id.as_str());
                 let carry = (merchant.as_str(), *currency, *amount, Some(found.job_id));
                 let expected = (wanted && end != JournalKind::Paid).then(|| vec![carry]);
-                if carries != expected {
-                    bad.push(format!("payout {} is {}, {carries:?} came back", found.key, found.state.as_str()));
+                if came_back != expected {
+                    bad.push(format!("payout {} is {}, {came_back:?} came back", found.key, found.state.as_str()));
                 }
             }
         }

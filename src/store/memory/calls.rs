@@ -63,6 +63,7 @@ impl MemoryState {
                 attempt: call.attempts,
                 charged: unit.attempts,
                 in_doubt: call.in_doubt,
+                age: call.first_sent_at.and_then(|first| (now - first).to_std().ok()).unwrap_or_default(),
             });
         }
         Done::Commit(calls)

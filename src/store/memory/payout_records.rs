@@ -84,9 +84,10 @@ impl MemoryState {
                 found.last_error = Some(bounded(error));
                 self.end_payout(record.instruction, InstructionState::Rejected, None, claim.term.get(), now);
             }
-            PayoutFate::Rejected { error } => found.doubted("unknown", error),
+            PayoutFate::Rejected { error } | PayoutFate::Unknown { error, again_in: None } => {
+                found.doubted("unknown", error);
+            }
             PayoutFate::Mismatch { error } => found.doubted("mismatch", error),
-            PayoutFate::Unknown { error, again_in: None } => found.doubted("unknown", error),
             PayoutFate::Unknown { error, again_in: Some(again_in) } => {
                 found.in_doubt = true;
                 found.last_error = Some(bounded(error));

@@ -80,7 +80,7 @@ impl MemoryState {
 
     /// It answered as one that works: a stop that ends by itself is over. Answers its refusals in a row.
     fn answered(&mut self, claim: &Claim, origin: &str, paid: bool, refused: u32) -> u32 {
-        let found = self.receivers.entry(origin.to_owned()).or_insert_with(Receiver::default);
+        let found = self.receivers.entry(origin.to_owned()).or_default();
         found.refusals = if paid { refused } else { found.refusals.saturating_add(refused) };
         found.stop = found.stop.take().filter(|stop| stop.needs_resume);
         found.term = Some(claim.term.get());
@@ -90,7 +90,7 @@ impl MemoryState {
     /// One that is stopped already keeps when it is tried next; its reason is the newest, unless only an operator ends the
     /// stop.
     fn stop(&mut self, claim: &Claim, origin: &str, new: Stop) {
-        let found = self.receivers.entry(origin.to_owned()).or_insert_with(Receiver::default);
+        let found = self.receivers.entry(origin.to_owned()).or_default();
         found.term = Some(claim.term.get());
         found.stop = Some(match found.stop.take() {
             None => new,

@@ -203,6 +203,7 @@ impl Released {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a row, with the columns that the other stores have")]
 pub(super) struct Instruction {
     pub(super) id: i64,
     pub(super) unit_id: i64,

@@ -13,10 +13,10 @@ use super::settle;
 use super::state::{Done, Kind, MemoryState};
 use crate::domain::Claim;
 use crate::store::{
-    Admission, Call, CallRecord, Charge, Effect, Entered, Execution, FenceReject, Fenced, FinishOutcome, JobChange,
-    JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
-    PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded, SettleOutcome, StoreError,
-    TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    Admission, BatchError, Call, CallRecord, Charge, Effect, Entered, Execution, FenceReject, Fenced, FinishOutcome,
+    JobChange, JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded,
+    PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded, SettleOutcome,
+    StoreError, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 /// The fenced half.
@@ -161,6 +161,18 @@ impl TenureStore for MemoryTenure {
                     state.settle_ledger(&self.claim, run, &pick, definition, &held, now)
                 })
                 .await
+            }
+            Effect::Sql(_) => {
+                let error = BatchError { message: "the store in memory runs no statement".to_owned(), permanent: true };
+                let refused = |state: &mut MemoryState, now| {
+                    let units = state.picked(&self.claim, run.id, &pick, &self.store.held(), now);
+                    Ok(if units.is_empty() {
+                        Done::RollBack(SettleOutcome::Nothing)
+                    } else {
+                        settle::failed(&units, error.clone())
+                    })
+                };
+                self.fenced(Kind::Begin, settle::OPERATION, refused).await
             }
             Effect::Mark(hook) => settle::marked(self, run, &pick, hook).await,
         }

@@ -35,6 +35,7 @@ impl MemoryState {
         }
         let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
         let (page, next) = match source {
+            PlanSource::Query(_) => return Ok(self.set_aside_unplanned(run.id)),
             PlanSource::Ledger(definition) => {
                 let mut pairs = self.pairs(run, definition);
                 pairs.retain(|pair| after.is_none_or(|after| pair.0.as_str() > after));
@@ -56,6 +57,18 @@ impl MemoryState {
             run.state = RunState::Open;
         }
         Ok(Done::Commit(PlanOutcome::Planned { units, next }))
+    }
+
+    /// A query means nothing here: the run is set aside, as one whose query fails.
+    fn set_aside_unplanned(&mut self, run: i64) -> Done<PlanOutcome> {
+        let error = "the store in memory answers no query".to_owned();
+        self.units.retain(|_, unit| unit.run_id != run);
+        if let Some(run) = self.runs.get_mut(&run) {
+            run.was_planning = true;
+            run.state = RunState::CompleteSetAside;
+            run.why = Some(error.clone());
+        }
+        Done::Commit(PlanOutcome::SetAside { error })
     }
 
     /// Adds a unit that the run does not have.

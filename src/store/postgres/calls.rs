@@ -16,7 +16,9 @@ use super::charge::{bounded, millis};
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
+use crate::domain::outside::call_body;
 use crate::domain::payout::{KeyParts, idempotency_key};
+use crate::store::planned::age;
 use crate::store::{Call, CallFate, CallRecord, OpenRun, StoreError};
 
 const TAKE: &str = "take_calls";
@@ -29,6 +31,7 @@ struct Due {
     key: String,
     attempts: i32,
     generation: i32,
+    payload: Option<String>,
 }
 
 impl Due {
@@ -38,6 +41,7 @@ impl Due {
             key: row.try_get("key")?,
             attempts: row.try_get("attempts")?,
             generation: row.try_get("generation")?,
+            payload: row.try_get("payload")?,
         })
     }
 }
@@ -94,7 +98,8 @@ async fn send(
             unit_key: &unit.key,
             generation: unit.generation.unsigned_abs(),
         });
-        bodies.push(serde_json::json!({ "key": key, "unit": unit.key }).to_string().into_bytes());
+        let body = call_body(&key, &unit.key, unit.payload.as_deref());
+        bodies.push(body.map_err(|error| sqlx::Error::Decode(Box::new(error)))?);
         keys.push(key);
     }
     sqlx::query(include_str!("sql/calls_send.sql"))
@@ -125,6 +130,7 @@ fn call(row: &PgRow, due: &[Due]) -> Result<Option<Call>, sqlx::Error> {
         attempt: attempt.unsigned_abs(),
         charged: due[place].attempts.unsigned_abs(),
         in_doubt: row.try_get("in_doubt")?,
+        age: age(row.try_get("age")?),
         body: row.try_get("body")?,
     }))
 }

@@ -1,11 +1,11 @@
-//! Payouts on their way: taken (written down as on the wire), recorded, or put back.
+//! Payouts on their way: which may leave, and their take (written down as on the wire). What came of them is
+//! [`super::payout_records`].
 //!
 //! Invariants:
 //! - A payout is committed as `sending` under this term before its first byte; key and bytes are those of the first time.
 //! - What may not leave any more is held in the same transaction that finds it.
-//! - A try is recorded only while it is on the wire under this term and is the one that is named.
-//! - The order of locks: in a take the receiver's row, then instructions that nobody holds (they are passed over, never
-//!   waited for); in a record instructions by id, then the receiver's row.
+//! - The order of locks in a take: the receiver's row, then instructions that nobody holds (they are passed over, never
+//!   waited for).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,22 +14,15 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::types::Json;
 
-use super::charge::{bounded, millis};
-use super::columns::instruction_state;
+use super::charge::millis;
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
-use crate::domain::instruction::InstructionState;
 use crate::store::readable::{Said, readable};
-use crate::store::{
-    Errand, Payout, PayoutFate, PayoutJob, PayoutRecord, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
-    StoreError, TOO_MANY_REFUSALS,
-};
+use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutsTaken, StoreError};
 
 const JOBS: &str = "payout_jobs";
 const TAKE: &str = "take_payouts";
-const RECORD: &str = "record_payouts";
-const PUT_BACK: &str = "put_back_payouts";
 
 /// The most that one take asks for.
 const MOST_TAKEN: u32 = 1_000;
@@ -294,182 +287,4 @@ async fn next_in(
         .fetch_one(connection)
         .await?;
     Ok(next.map(|wait| Duration::from_millis(u64::try_from(wait).unwrap_or(0))))
-}
-
-/// Records what came of payouts, in an open transaction that has entered the fence.
-///
-/// # Errors
-/// Any [`StoreError`]; the caller rolls back.
-pub(super) async fn record_payouts(
-    connection: &mut PgConnection,
-    claim: &Claim,
-    records: &PayoutRecords,
-) -> Result<Done<PayoutsRecorded>, StoreError> {
-    let rows = write(connection, claim, &records.records).await.map_err(at(RECORD))?;
-    let told = Told::read(&rows).map_err(at(RECORD))?;
-    told.check()?;
-    let needs_resume = receiver(connection, claim, records, &told.states).await.map_err(at(RECORD))?;
-    crate::point!("store.payouts.after_record");
-    Ok(Done::Commit(PayoutsRecorded { states: told.states, needs_resume }))
-}
-
-async fn write(
-    connection: &mut PgConnection,
-    claim: &Claim,
-    records: &[PayoutRecord],
-) -> Result<Vec<PgRow>, sqlx::Error> {
-    let fates: Vec<Fate> = records.iter().map(|record| Fate::of(&record.fate)).collect();
-    sqlx::query(include_str!("sql/payouts_record.sql"))
-        .bind(claim.election.as_str())
-        .bind(claim.term.get())
-        .bind(records.iter().map(|record| record.instruction).collect::<Vec<_>>())
-        .bind(records.iter().map(|record| try_number(record.attempt)).collect::<Vec<_>>())
-        .bind(fates.iter().map(|fate| fate.name).collect::<Vec<_>>())
-        .bind(fates.iter().map(|fate| fate.error.as_deref()).collect::<Vec<_>>())
-        .bind(fates.iter().map(|fate| fate.again_ms).collect::<Vec<_>>())
-        .bind(fates.iter().map(|fate| fate.reference.as_deref()).collect::<Vec<_>>())
-        .bind(records.iter().map(|record| record.asked).collect::<Vec<_>>())
-        .fetch_all(connection)
-        .await
-}
-
-/// A fate as bound to the statement.
-struct Fate {
-    name: &'static str,
-    error: Option<String>,
-    again_ms: Option<i64>,
-    reference: Option<String>,
-}
-
-impl Fate {
-    fn of(fate: &PayoutFate) -> Self {
-        let (name, error, again_in, reference) = match fate {
-            PayoutFate::Paid { reference } => ("paid", None, None, reference.as_deref()),
-            PayoutFate::Mismatch { error } => ("mismatch", Some(error.as_str()), None, None),
-            PayoutFate::Rejected { error } => ("rejected", Some(error.as_str()), None, None),
-            PayoutFate::Unknown { error, again_in } => ("unknown", Some(error.as_str()), *again_in, None),
-            PayoutFate::Back { error, again_in } => ("back", error.as_deref(), *again_in, None),
-        };
-        Self { name, error: error.map(bounded), again_ms: again_in.map(millis), reference: reference.map(bounded) }
-    }
-}
-
-/// What the statement answered.
-struct Told {
-    states: Vec<(i64, InstructionState)>,
-    updated: i64,
-    postings: i64,
-    carries: i64,
-}
-
-impl Told {
-    fn read(rows: &[PgRow]) -> Result<Self, sqlx::Error> {
-        let mut told = Self { states: Vec::with_capacity(rows.len()), updated: 0, postings: 0, carries: 0 };
-        for row in rows {
-            told.states.push((row.try_get("id")?, instruction_state(row, "state")?));
-            told.updated = row.try_get("updated")?;
-            told.postings = row.try_get("postings")?;
-            told.carries = row.try_get("carries")?;
-        }
-        Ok(told)
-    }
-
-    /// Everything that follows from the rows was written, or nothing is.
-    fn check(&self) -> Result<(), StoreError> {
-        let number = |of: &[InstructionState]| {
-            let count = self.states.iter().filter(|(_, state)| of.contains(state)).count();
-            i64::try_from(count).unwrap_or(i64::MAX)
-        };
-        let rejected = number(&[InstructionState::Rejected]);
-        let posted = number(&[InstructionState::Paid]) + rejected;
-        let all = i64::try_from(self.states.len()).unwrap_or(i64::MAX);
-        if (self.updated, self.postings, self.carries) == (all, posted, rejected) {
-            return Ok(());
-        }
-        Err(StoreError::Broken {
-            operation: RECORD,
-            detail: format!(
-                "{all} payouts were to be changed, {posted} posted, {rejected} carried; {} were changed, {} posted, {} \
-                 carried: nothing is recorded",
-                self.updated, self.postings, self.carries
-            ),
-        })
-    }
-}
-
-/// Notes what the answers say about the receiver. Only tries that were recorded now count, so that a record that is repeated
-/// counts once. Answers whether it is stopped until an operator resumes it.
-async fn receiver(
-    connection: &mut PgConnection,
-    claim: &Claim,
-    records: &PayoutRecords,
-    told: &[(i64, InstructionState)],
-) -> Result<bool, sqlx::Error> {
-    let counts = |record: &&PayoutRecord| !record.asked && told.iter().any(|(id, _)| *id == record.instruction);
-    let (mut paid, mut refused) = (false, 0_i32);
-    for record in records.records.iter().filter(counts) {
-        match record.fate {
-            PayoutFate::Paid { .. } => (paid, refused) = (true, 0),
-            PayoutFate::Rejected { .. } => refused = refused.saturating_add(1),
-            PayoutFate::Mismatch { .. } | PayoutFate::Unknown { .. } | PayoutFate::Back { .. } => {}
-        }
-    }
-    let mut in_a_row = 0;
-    if paid || refused > 0 {
-        let found: Option<i32> = sqlx::query_scalar(include_str!("sql/receiver_answers.sql"))
-            .bind(records.origin.as_str())
-            .bind(paid)
-            .bind(refused)
-            .bind(claim.term.get())
-            .fetch_optional(&mut *connection)
-            .await?;
-        in_a_row = found.unwrap_or(0);
-    }
-    let too_many = refused > 0 && in_a_row.unsigned_abs() >= records.max_refusals;
-    let stop = match &records.stop {
-        _ if too_many => Some((TOO_MANY_REFUSALS, format!("{in_a_row} refusals in a row"))),
-        Some((reason, detail)) if !told.is_empty() => Some((*reason, bounded(detail))),
-        Some(_) | None => None,
-    };
-    if let Some((reason, detail)) = stop {
-        sqlx::query(include_str!("sql/receiver_stop.sql"))
-            .bind(records.origin.as_str())
-            .bind(reason)
-            .bind(detail)
-            .bind(claim.term.get())
-            .bind(millis(records.probe_after))
-            .bind(in_a_row)
-            .bind(too_many)
-            .execute(connection)
-            .await?;
-    }
-    Ok(too_many)
-}
-
-/// Puts back the payouts that stand on the wire to a receiver under this claim and are not among `kept`, in an open
-/// transaction that has entered the fence. Answers how many.
-///
-/// # Errors
-/// Any [`StoreError`]; the caller rolls back.
-pub(super) async fn put_back_payouts(
-    connection: &mut PgConnection,
-    claim: &Claim,
-    origin: &str,
-    kept: &[(i64, u32)],
-) -> Result<Done<u64>, StoreError> {
-    let put = sqlx::query(include_str!("sql/payouts_put_back.sql"))
-        .bind(claim.election.as_str())
-        .bind(claim.term.get())
-        .bind(origin)
-        .bind(kept.iter().map(|kept| kept.0).collect::<Vec<_>>())
-        .bind(kept.iter().map(|kept| try_number(kept.1)).collect::<Vec<_>>())
-        .execute(connection)
-        .await
-        .map_err(at(PUT_BACK))?;
-    Ok(Done::Commit(put.rows_affected()))
-}
-
-/// The number of a try as the column holds it.
-fn try_number(attempt: u32) -> i32 {
-    i32::try_from(attempt).unwrap_or(i32::MAX)
 }

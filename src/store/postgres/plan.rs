@@ -6,6 +6,7 @@ use sqlx::Row;
 use sqlx::postgres::PgConnection;
 
 use super::error::at;
+use super::plan_query;
 use super::settle_ledger::{selected_currencies, selected_merchants, sources};
 use super::tx::Done;
 use crate::domain::Claim;
@@ -13,14 +14,14 @@ use crate::domain::job::LedgerDefinition;
 use crate::domain::run::RunState;
 use crate::store::{OpenRun, PlanOutcome, PlanSource, StoreError};
 
-const OPERATION: &str = "plan_page";
+pub(super) const OPERATION: &str = "plan_page";
 
 /// What one page brought.
-struct Page {
+pub(super) struct Page {
     /// Units inserted.
-    units: u64,
+    pub(super) units: u64,
     /// Its last key; `None` where it is the last page.
-    next: Option<String>,
+    pub(super) next: Option<String>,
 }
 
 /// Writes one page in an open transaction that has entered the fence.
@@ -41,10 +42,18 @@ pub(super) async fn plan_page(
     }
     let limit = limit.max(1);
     let page = match source {
-        PlanSource::Ledger(definition) => ledger_page(conn, claim, run, definition, after, limit).await,
-        PlanSource::Keys(keys) => keys_page(conn, claim, run, keys, after, limit).await,
-    }
-    .map_err(at(OPERATION))?;
+        PlanSource::Ledger(definition) => {
+            ledger_page(conn, claim, run, definition, after, limit).await.map_err(at(OPERATION))?
+        }
+        PlanSource::Keys(keys) => keys_page(conn, claim, run, keys, after, limit).await.map_err(at(OPERATION))?,
+        PlanSource::Query(query) => match plan_query::page(conn, claim, run, query, after, limit).await? {
+            Ok(page) => page,
+            Err(error) => {
+                plan_query::set_aside(conn, claim, run.id, &error).await?;
+                return Ok(Done::Commit(PlanOutcome::SetAside { error }));
+            }
+        },
+    };
     if page.next.is_none() {
         let opened = sqlx::query(include_str!("sql/plan_open.sql"))
             .bind(run.id)

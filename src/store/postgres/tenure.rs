@@ -17,8 +17,8 @@ use super::store::{PgStore, finish};
 use super::tx::{FencedTx, Kind, READ_COMMITTED, begin, enter};
 use super::within::{CONTROL, within};
 use super::{
-    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, payouts, plan, recover, requests, settle,
-    ticks,
+    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, payout_records, payouts, plan, recover,
+    requests, settle, ticks,
 };
 use crate::domain::Claim;
 use crate::store::readable::Said;
@@ -210,11 +210,11 @@ impl TenureStore for PgTenure {
     }
 
     async fn record_payouts(&self, records: &PayoutRecords) -> Fenced<PayoutsRecorded> {
-        fenced!(self, Kind::Record, "record_payouts", tx => payouts::record_payouts(tx.conn(), &self.claim, records))
+        fenced!(self, Kind::Record, "record_payouts", tx => payout_records::record_payouts(tx.conn(), &self.claim, records))
     }
 
     async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64> {
-        fenced!(self, Kind::Record, "put_back_payouts", tx => payouts::put_back_payouts(tx.conn(), &self.claim, origin, kept))
+        fenced!(self, Kind::Record, "put_back_payouts", tx => payout_records::put_back_payouts(tx.conn(), &self.claim, origin, kept))
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {

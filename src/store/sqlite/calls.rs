@@ -15,7 +15,9 @@ use super::columns::{date_text, json_text, small_count};
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
+use crate::domain::outside::call_body;
 use crate::domain::payout::{KeyParts, idempotency_key};
+use crate::store::planned::age;
 use crate::store::{Call, CallFate, CallRecord, OpenRun, StoreError};
 
 const TAKE: &str = "take_calls";
@@ -28,6 +30,7 @@ struct Due {
     key: String,
     attempts: u32,
     generation: u32,
+    payload: Option<String>,
 }
 
 impl Due {
@@ -37,6 +40,7 @@ impl Due {
             key: row.try_get("key")?,
             attempts: small_count(row, "attempts")?,
             generation: small_count(row, "generation")?,
+            payload: row.try_get("payload")?,
         })
     }
 }
@@ -93,10 +97,11 @@ async fn send(
                 unit_key: &unit.key,
                 generation: unit.generation,
             });
-            let body = serde_json::json!({ "key": key, "unit": unit.key }).to_string();
-            (unit.unit, unit.generation, key, body)
+            let body = call_body(&key, &unit.key, unit.payload.as_deref());
+            let body = body.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+            Ok((unit.unit, unit.generation, key, String::from_utf8_lossy(&body).into_owned()))
         })
-        .collect();
+        .collect::<Result<_, sqlx::Error>>()?;
     let given = json_text(&given)?;
     let mut sent = Vec::with_capacity(due.len());
     for statement in [include_str!("sql/calls_again.sql"), include_str!("sql/calls_send.sql")] {
@@ -128,6 +133,7 @@ fn call(row: &SqliteRow, due: &[Due]) -> Result<Option<Call>, sqlx::Error> {
         attempt: small_count(row, "attempts")?,
         charged: due[place].attempts,
         in_doubt: row.try_get("in_doubt")?,
+        age: age(row.try_get("age")?),
     }))
 }
 

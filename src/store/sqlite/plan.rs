@@ -7,22 +7,23 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::columns::{json_text, micros};
 use super::error::at;
+use super::plan_query;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::job::LedgerDefinition;
 use crate::domain::run::RunState;
 use crate::store::{OpenRun, PlanOutcome, PlanSource, StoreError};
 
-const OPERATION: &str = "plan_page";
+pub(super) const OPERATION: &str = "plan_page";
 
-/// One unit to be: key, merchant, currency.
-type Unit = (String, Option<String>, Option<String>);
+/// One unit to be: key, merchant, currency, payload.
+pub(super) type Unit = (String, Option<String>, Option<String>, Option<String>);
 
 /// One page.
-struct Page {
-    units: Vec<Unit>,
+pub(super) struct Page {
+    pub(super) units: Vec<Unit>,
     /// Whether it is the last one.
-    is_last: bool,
+    pub(super) is_last: bool,
 }
 
 /// Writes one page in an open transaction that has entered the fence.
@@ -53,6 +54,13 @@ pub(super) async fn plan_page(
             ledger_page(conn, run, definition, after, limit).await.map_err(at(OPERATION))?
         }
         PlanSource::Keys(keys) => keys_page(keys, after, limit),
+        PlanSource::Query(query) => match plan_query::page(conn, run, query, after, limit).await? {
+            Ok(page) => page,
+            Err(error) => {
+                plan_query::set_aside(conn, claim, run.id, &error).await?;
+                return Ok(Done::Commit(PlanOutcome::SetAside { error }));
+            }
+        },
     };
     let units = write(conn, claim, run, &page.units).await.map_err(at(OPERATION))?;
     let next = if page.is_last { None } else { page.units.last().map(|(key, ..)| key.clone()) };
@@ -108,7 +116,7 @@ async fn ledger_page(
     let mut units = Vec::with_capacity(rows.len());
     for row in &rows {
         let (currency, merchant): (String, String) = (row.try_get("currency")?, row.try_get("merchant")?);
-        units.push((format!("{currency}:{merchant}"), Some(merchant), Some(currency)));
+        units.push((format!("{currency}:{merchant}"), Some(merchant), Some(currency), None));
     }
     let is_last = (units.len() as u64) < u64::from(limit);
     Ok(Page { units, is_last })
@@ -122,7 +130,7 @@ fn keys_page(keys: &[String], after: Option<&str>, limit: u32) -> Page {
     let left = page.len();
     page.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     let is_last = page.len() == left;
-    Page { units: page.into_iter().map(|key| (key.to_owned(), None, None)).collect(), is_last }
+    Page { units: page.into_iter().map(|key| (key.to_owned(), None, None, None)).collect(), is_last }
 }
 
 async fn write(conn: &mut SqliteConnection, claim: &Claim, run: &OpenRun, units: &[Unit]) -> Result<u64, sqlx::Error> {

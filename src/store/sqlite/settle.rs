@@ -15,12 +15,13 @@ use uuid::Uuid;
 use super::columns::{json_text, small_count};
 use super::error::{at, verdict};
 use super::settle_ledger::{self, LedgerRows};
+use super::settle_sql;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::unit::UnitState;
 use crate::store::{BatchCounts, BatchError, Effect, OpenRun, SettleOutcome, StoreError, UnitPick};
 
-const OPERATION: &str = "settle";
+pub(super) const OPERATION: &str = "settle";
 
 /// A unit that this transaction holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +86,7 @@ pub(super) async fn settle(
     crate::point!("store.settle.after_claim", failed => failure(&failed));
     let counted = match effect {
         Effect::Ledger(definition) => settle_ledger::settle(conn, claim, deployment, run, definition, &units).await,
+        Effect::Sql(definition) => settle_sql::settle(conn, claim, run, definition, &units).await,
         Effect::Mark(hook) => {
             let keys: Vec<String> = units.iter().map(|unit| unit.key.clone()).collect();
             match hook.run(&keys).await {

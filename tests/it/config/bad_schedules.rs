@@ -177,7 +177,6 @@ const AFTER_JOB: &[(&str, &[&str])] = &[
             "s.toml:5:1: job[a].sql.units: missing; expected a query with the columns key and payload",
             "s.toml:6:8: job[a].name: another job has this name too (s.toml:2:8), expected each once",
             "s.toml:7:8: job[a].cron: ",
-            "s.toml:8:11: job[a].handler: not in this version; expected \"ledger\"",
         ],
     ),
 ];
@@ -194,7 +193,7 @@ const WHOLE: &[(&str, &[&str])] = &[
         "[[job]]",
         &[
             "s.toml:1:1: job[#1].cron: missing; expected five fields, or six with seconds first",
-            "s.toml:1:1: job[#1].handler: missing; expected \"ledger\"",
+            "s.toml:1:1: job[#1].handler: missing; expected \"ledger\", \"sql\", \"http\" or \"command\"",
             "s.toml:1:1: job[#1].name: missing; expected a name of a-z, 0-9 and '-'",
         ],
     ),
@@ -209,7 +208,6 @@ const WHOLE: &[(&str, &[&str])] = &[
     (
         "[[job]]\nname = \"q\"\ncron = \"0 6 * * *\"\nhandler = \"sql\"\n[job.sql]\nunits = \" \"\nsettle = \"\"\"update t\nset x = 1\"\"\"\nsize = 1\n[job.ledger]",
         &[
-            "s.toml:4:11: job[q].handler: not in this version; expected \"ledger\"",
             "s.toml:6:9: job[q].sql.units: found an empty text, expected a statement",
             "s.toml:7:10: job[q].sql.settle: found no bursar_batch, expected one statement that settles its rows",
             "s.toml:9:1: job[q].sql.size: unknown key",
@@ -219,7 +217,6 @@ const WHOLE: &[(&str, &[&str])] = &[
     (
         "[[job]]\nname = \"q\"\ncron = \"0 6 * * *\"\nhandler = \"http\"\n[job.http]\nurl = \"https://u:p@bank\"",
         &[
-            "s.toml:4:11: job[q].handler: not in this version; expected \"ledger\"",
             "s.toml:5:6: job[q].http.units: missing; expected a query with the columns key and payload",
             "s.toml:6:7: job[q].http.url: found a user in the URL, expected a URL such as",
         ],
@@ -227,7 +224,6 @@ const WHOLE: &[(&str, &[&str])] = &[
     (
         "[[job]]\nname = \"q\"\ncron = \"0 6 * * *\"\nhandler = \"command\"\n[job.command]\nunits = \"select 1\"\nprogram = \"settle\"\nargs = [\"\", 1]\nenvironment = [\"HOME\", \"BURSAR_X\", \"A-B\"]\ntimeout = \"25h\"",
         &[
-            "s.toml:4:11: job[q].handler: not in this version; expected \"ledger\"",
             "s.toml:7:11: job[q].command.program: found a relative path, expected an absolute one",
             "s.toml:8:13: job[q].command.args[1]: found 1, expected a text in quotes",
             "s.toml:9:24: job[q].command.environment[1]: found a variable of bursar's own",

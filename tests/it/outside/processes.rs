@@ -130,6 +130,7 @@ async fn a_program_gets_its_unit_and_nothing_that_is_bursars() {
         attempt: 1,
         charged: 0,
         in_doubt: false,
+        age: Duration::ZERO,
         body: b"{\"key\":\"bkey\",\"unit\":\"u\"}".to_vec(),
     };
     let own = |name: &str| match name {

@@ -57,7 +57,7 @@ async fn planned(tenure: &dyn TenureStore, run: &mut OpenRun, definition: &Ledge
                 units += page;
                 after = next;
             }
-            other @ PlanOutcome::NotPlanning(_) => panic!("it is planned: {other:?}"),
+            other @ (PlanOutcome::NotPlanning(_) | PlanOutcome::SetAside { .. }) => panic!("it is planned: {other:?}"),
         }
         if after.is_none() {
             run.state = RunState::Open;

@@ -1,8 +1,11 @@
 //! A gate in the test's hand: as leadership gives it to a tenure, and as a tenure gives it to the store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use bursar::clock::boottime;
+use bursar::domain::Moment;
 use bursar::store::Admission;
 use bursar::tenure::{Gate, GateClosed};
 use tokio::sync::watch;
@@ -50,6 +53,11 @@ impl BehindDoor {
 impl Gate for BehindDoor {
     async fn pass(&self) -> Result<(), GateClosed> {
         if self.opens().await { Ok(()) } else { Err(GateClosed) }
+    }
+
+    fn deadline(&self) -> watch::Receiver<Moment> {
+        // Nobody renews it, and it is far: a channel whose holder is gone stays as it is.
+        watch::channel(boottime() + Duration::from_hours(1)).1
     }
 }
 

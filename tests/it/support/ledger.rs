@@ -96,7 +96,7 @@ impl LedgerJob {
         let Self { name, cron, keys, batch: (size, concurrency), ledger, payout, backoff } = self;
         let backoff =
             backoff.as_ref().map_or_else(String::new, |bounds| format!("[job.retry]\nbackoff = \"{bounds}\"\n"));
-        let payout: String = payout.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        let payout = payout.iter().fold(String::new(), |lines, (key, value)| lines + &format!("{key} = {value}\n"));
         let payout = if payout.is_empty() { payout } else { format!("[job.payout]\n{payout}\n") };
         format!(
             "[[job]]\nname = \"{name}\"\ncron = \"{cron}\"\nhandler = \"ledger\"\n{keys}\

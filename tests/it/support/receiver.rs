@@ -36,6 +36,8 @@ pub enum Act {
     BookAndSay(String),
     /// Nothing is booked, and these bytes are answered.
     Say(String),
+    /// Nothing is booked, and these bytes are answered after that time.
+    SaySlowly(Duration, String),
     /// Nothing is booked, and the connection is reset.
     Reset,
     /// Nothing is booked or answered, and the connection stays open.
@@ -241,6 +243,10 @@ async fn attend(stream: TcpStream, shared: &Shared, connection: usize) -> std::i
                 written(&answer)
             }
             (Act::BookAndSay(text) | Act::Say(text), _) => text.clone(),
+            (Act::SaySlowly(time, text), _) => {
+                tokio::time::sleep(*time).await;
+                text.clone()
+            }
             (Act::BookAndReset | Act::Reset, _) => {
                 stream.get_ref().set_zero_linger()?;
                 return Ok(());

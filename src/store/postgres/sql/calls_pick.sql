@@ -1,7 +1,7 @@
 -- Fenced (begin). Locks units of an outside handler that are due: never called, or to be called again now.
 -- Safe because: what is taken is decided by the upsert that follows, on the instruction's own row; this only chooses.
 -- $1 run, $2 election, $3 limit
-select u.id, u.key, u.attempts, u.generation
+select u.id, u.key, u.attempts, u.generation, u.payload::text as payload
   from bursar.unit u
   -- One look per unit, whatever the planner thinks that it knows: hence the fence of OFFSET.
   left join lateral (

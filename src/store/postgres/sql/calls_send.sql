@@ -16,4 +16,5 @@ on conflict on constraint instruction_one_per_unit_and_kind do update
        first_sent_at = coalesce(i.first_sent_at, clock_timestamp())
  where i.state in ('pending', 'unknown')
    and (i.next_attempt_at is null or i.next_attempt_at <= clock_timestamp())
-returning i.id, i.unit_id, i.idempotency_key, i.attempts, i.in_doubt, i.body;
+returning i.id, i.unit_id, i.idempotency_key, i.attempts, i.in_doubt, i.body,
+          extract(epoch from clock_timestamp() - i.first_sent_at)::double precision as age;

@@ -16,4 +16,5 @@ update instruction
    and +instruction.election = ?2
    and +instruction.state in ('pending', 'unknown')
    and (instruction.next_attempt_at is null or instruction.next_attempt_at <= (select now from clock))
-returning id, unit_id, idempotency_key, body, attempts, in_doubt;
+returning id, unit_id, idempotency_key, body, attempts, in_doubt,
+          ((select now from clock) - first_sent_at) / 1000000.0 as age;

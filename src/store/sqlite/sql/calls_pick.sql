@@ -1,6 +1,6 @@
 -- Fenced (begin). Units of an outside handler that are due: never called, or to be called again now.
 -- Safe because: nobody else writes until the transaction's end. ?1 run, ?2 election, ?3 limit
-select u.id, u.key, u.attempts, u.generation
+select u.id, u.key, u.attempts, u.generation, u.payload
   from unit u
   left join instruction i on i.unit_id = u.id and i.kind = 'call' and i.generation = u.generation
  where u.run_id = ?1

@@ -9,4 +9,5 @@ select g.value ->> 0, ?1, ?5, ?2, 'call', g.value ->> 1, g.value ->> 2, cast(g.v
   from json_each(?4) g, clock c, fenced_seq s
  where not exists (select 1 from instruction i
                     where i.unit_id = g.value ->> 0 and i.kind = 'call' and i.generation = g.value ->> 1)
-returning id, unit_id, idempotency_key, body, attempts, in_doubt;
+returning id, unit_id, idempotency_key, body, attempts, in_doubt,
+          ((select now from clock) - first_sent_at) / 1000000.0 as age;

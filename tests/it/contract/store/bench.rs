@@ -262,6 +262,7 @@ impl Bench {
                     after = next;
                 }
                 PlanOutcome::NotPlanning(state) => panic!("run {} is {state:?}", run.id),
+                PlanOutcome::SetAside { error } => panic!("run {}: {error}", run.id),
             }
         }
     }

@@ -1,0 +1,149 @@
+//! One try at a payout: leave, the request or the question what became of an earlier one, and what is known of it then.
+//!
+//! Invariant: a try that was not given leave is put back; one that was, and has no answer when the drain is over, is unknown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::super::scope::{Scope, Stop, Tenure};
+use super::fates::{Came, Ground, Outcome, came};
+use crate::clock;
+use crate::domain::Moment;
+use crate::domain::job::RetryDefinition;
+use crate::domain::money::Currency;
+use crate::settlement::http::{LookUp, Receiver, Request, StoreTime, Verdict};
+use crate::settlement::{Departure, Fence, Leave, NotSent, caught};
+use crate::store::{Errand, Payout, PayoutRecord};
+
+/// A job that sends to the lane's receiver.
+#[derive(Clone)]
+pub(super) struct LaneJob {
+    pub(super) id: i64,
+    pub(super) receiver: Arc<Receiver>,
+    pub(super) maximum: BTreeMap<Currency, i64>,
+    pub(super) retry: RetryDefinition,
+}
+
+/// A try that has ended, with its record.
+pub(super) struct Answered {
+    pub(super) record: PayoutRecord,
+    pub(super) stop: Option<(&'static str, String)>,
+    pub(super) outcome: &'static str,
+}
+
+/// Leave as the tenure gives it, with a place right before the first byte that tests can stop at.
+struct PayoutLeave(Arc<Scope>);
+
+#[async_trait]
+impl Leave for PayoutLeave {
+    async fn leave(&self) -> Result<(), NotSent> {
+        self.0.leave().await?;
+        crate::point!("tenure.payouts.before_first_byte");
+        Ok(())
+    }
+}
+
+/// Makes one try and says what is known of it.
+pub(super) async fn make(
+    tenure: Tenure,
+    fence: Arc<Fence>,
+    job: LaneJob,
+    payout: Payout,
+    asked_at: Moment,
+) -> Answered {
+    let departure = Departure::new(Arc::new(PayoutLeave(Arc::clone(tenure.scope()))));
+    let outcome = {
+        let trying = caught(attempt(&fence, &job.receiver, &payout, &departure, asked_at));
+        tokio::pin!(trying);
+        tokio::select! {
+            biased;
+            outcome = &mut trying => outcome,
+            () = handed_over(&tenure, &departure) => {
+                Ok(Outcome::Cut { departed: departure.has_departed(), why: "no answer before leadership was handed over" })
+            }
+        }
+    };
+    let outcome = outcome.unwrap_or_else(|panic| {
+        tracing::error!(claim = %tenure.claim, key = payout.idempotency_key, panic, "sending a payout panicked");
+        Outcome::Cut { departed: departure.has_departed(), why: "sending it panicked" }
+    });
+    let outcome = match outcome {
+        Outcome::Sent(Verdict::Fenced { highest }) => contradiction(&tenure, highest.get()).await,
+        other => other,
+    };
+    let rules = job.receiver.rules();
+    let ground = Ground {
+        errand: payout.errand,
+        clears: rules.idempotent || rules.lookup_url.is_some(),
+        wait: job.retry.backoff(payout.attempt, clock::random_u64()),
+    };
+    let Came { fate, stop, outcome } = came(outcome, ground);
+    let asked = match payout.errand {
+        Errand::Ask { .. } => true,
+        Errand::Send | Errand::AskThenSend => false,
+    };
+    tracing::debug!(claim = %tenure.claim, key = payout.idempotency_key, attempt = payout.attempt, outcome, "a payout was tried");
+    let record = PayoutRecord { instruction: payout.instruction, attempt: payout.attempt, asked, fate };
+    Answered { record, stop, outcome }
+}
+
+/// Returns once the try must end here: at once where the tenure stops and no leave was given, else when the drain is over.
+async fn handed_over(tenure: &Tenure, departure: &Departure) {
+    tenure.stopping.cancelled().await;
+    if departure.has_departed() {
+        tenure.answers.cancelled().await;
+    }
+}
+
+async fn attempt(
+    fence: &Fence,
+    receiver: &Receiver,
+    payout: &Payout,
+    departure: &Departure,
+    asked_at: Moment,
+) -> Outcome {
+    let request = Request {
+        key: &payout.idempotency_key,
+        body: &payout.body,
+        fence,
+        in_doubt: payout.in_doubt,
+        store_time: StoreTime { store: payout.taken_at, at: asked_at },
+        // Counted from before the store was asked, so never later than the store counts it.
+        not_after: Some(asked_at + payout.leaves_within),
+    };
+    match payout.errand {
+        Errand::Send => {}
+        Errand::AskThenSend => match receiver.look_up(&request, departure).await {
+            Some(found @ (LookUp::Paid { .. } | LookUp::Mismatch { .. })) => return Outcome::Asked(found),
+            Some(LookUp::Nothing { .. }) | None => {}
+        },
+        Errand::Ask { .. } => {
+            let asking = Request { not_after: None, ..request };
+            let found = receiver.look_up(&asking, departure).await;
+            if !departure.has_departed() {
+                return Outcome::Cut { departed: false, why: "it was not asked" };
+            }
+            let nothing = || LookUp::Nothing { why: "it cannot be looked up any more".to_owned() };
+            return Outcome::Asked(found.unwrap_or_else(nothing));
+        }
+    }
+    Outcome::Sent(receiver.send(&request, departure).await)
+}
+
+/// The receiver has seen a higher token: the fence is read again. The tenure ends, or the receiver is wrong.
+async fn contradiction(tenure: &Tenure, highest: i64) -> Outcome {
+    match tenure.enter("pulse", tenure.store.pulse().await).await {
+        // Refused: the tenure is ending, and so is its right to record this.
+        Err(Stop::Ending) => Outcome::Sent(Verdict::NotSent),
+        Ok(Ok(_)) | Err(Stop::Halted) => {
+            tracing::error!(claim = %tenure.claim, highest, "a receiver has seen a higher token than the fence; `resume --term-above` lifts the term");
+            Outcome::Contradicted
+        }
+        Ok(Err(error)) | Err(Stop::Failed(error)) => {
+            tracing::warn!(claim = %tenure.claim, %error, "the fence could not be read again after a receiver refused our token");
+            Outcome::Sent(Verdict::NotSent)
+        }
+    }
+}
