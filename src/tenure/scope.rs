@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Whatever the operation, a refusal by the fence is reported and ends the tenure here, before the caller goes on.
-//! - A transaction that begins something passes the gate first, and once more right before BEGIN ([`super::admission`]); one
+//! - A transaction that begins something passes the gate first, and once more right before BEGIN (`admission`); one
 //!   that records an outcome does not, for what has begun ends by itself and the fence covers it.
 //! - After a passing fault the same is tried again with backoff as long as the tenure lasts.
 

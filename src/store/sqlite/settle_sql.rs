@@ -19,7 +19,7 @@ use super::settle::{Claimed, OPERATION, Setback, record};
 use super::settle_ledger::LedgerRows;
 use crate::domain::Claim;
 use crate::domain::outside::SqlDefinition;
-use crate::store::{BatchCounts, BatchError, OpenRun, StoreError};
+use crate::store::{BatchCounts, BatchError, OpenRun};
 
 /// Settles units that are claimed.
 ///
@@ -61,5 +61,9 @@ fn own(error: sqlx::Error) -> Setback {
 
 #[cfg(feature = "chaos")]
 fn failure(failed: &crate::chaos::Failed) -> Setback {
-    Setback::Fault(StoreError::TryAgain { operation: OPERATION, code: "40001".to_owned(), detail: failed.to_string() })
+    Setback::Fault(crate::store::StoreError::TryAgain {
+        operation: OPERATION,
+        code: "40001".to_owned(),
+        detail: failed.to_string(),
+    })
 }

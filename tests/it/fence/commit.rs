@@ -118,6 +118,8 @@ async fn a_commit_that_succeeds_with_a_warning_is_unknown() {
     // A synchronous standby that is not there: COMMIT waits for it, and a cancel makes it succeed with a warning.
     server.psql("alter system set synchronous_standby_names = 'nobody'");
     server.psql("select pg_reload_conf()");
+    // Whether commits wait is the checkpointer's to say: with its answer it has read the new settings.
+    server.psql("checkpoint");
     let effect = mark();
     let (answer, ()) = tokio::join!(tenure.settle(&run, ALL, &effect), async {
         eventually(Duration::from_secs(20), "COMMIT waits for its standby", async || {

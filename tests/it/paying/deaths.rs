@@ -58,8 +58,10 @@ async fn a_receiver_that_is_not_idempotent_gets_no_second_request_wherever_its_s
         })
         .await;
         let held = payouts.get("held").map_or(0, Vec::len);
+        // At most what was on the wire; where the second take did not commit, what the first one had there still.
         let committed = !["tenure.payouts.before_take", "store.payouts.after_take"].contains(&step);
-        assert!(if committed { (1..=3).contains(&held) } else { held == 0 }, "{step}: {held} are held");
+        let expected = if committed { 1..=3 } else { 0..=2 };
+        assert!(expected.contains(&held), "{step}: {held} are held");
         for key in payouts.values().flatten() {
             assert!(receiver.tries(key).len() <= 1, "{step}: {key} was sent twice");
         }

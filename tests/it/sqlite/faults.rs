@@ -52,7 +52,8 @@ async fn a_newer_schema_is_left_alone() {
         .await
         .expect("a newer release");
     sqlx::Connection::close(connection).await.expect("closed");
-    assert_eq!(refused(&path).await, StoreError::Schema { found: 99, expected: 3 });
+    let error = refused(&path).await;
+    assert!(matches!(error, StoreError::Schema { found: 99, .. }), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

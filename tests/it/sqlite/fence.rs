@@ -100,7 +100,8 @@ async fn a_lock_that_another_program_keeps_is_to_be_tried_again_and_names_it() {
     run(&mut writer, "begin immediate").await.expect("a writer");
     match tenure.release().await {
         Err(error @ StoreError::TryAgain { .. }) => {
-            assert!(error.is_passing() && !error.is_trouble_of_the_store());
+            // However often: no verdict on what was tried.
+            assert!(error.is_passing() && error.is_trouble_of_the_store());
             assert!(error.to_string().contains("write lock"), "{error}");
         }
         other => panic!("a locked store answered {other:?}"),
