@@ -1,6 +1,6 @@
 //! Where the file stands in its own history: its identity, given when it was made, and the number of its last fenced
 //! transaction. Found out on each new session of a tenure, so that a file that was restored from a copy is noticed before
-//! anything is written to it, as far as somebody remembers: with the database as coordinator nothing outside does.
+//! anything is written to it, as far as somebody remembers: the lease file beside it does, as long as that is not restored too.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
