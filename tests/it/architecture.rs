@@ -103,6 +103,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "clock",
             "lifecycle",
             "app",
+            // Whether the process of a demo that was killed lives.
+            "hostproc",
             // Its supervisor alone, which is a process of its own.
             "settlement::command",
         ],

@@ -11,6 +11,7 @@ use super::samples;
 use super::script::{LEASE, Pace, TICK_EVERY};
 use crate::cli::error::CommandError;
 use crate::clock;
+use crate::hostproc::ProcessMark;
 
 /// Units in one transaction: few, so that a run has a middle to be caught in.
 const BATCH: u32 = 5;
@@ -37,7 +38,9 @@ impl World {
             let folder = folder.canonicalize().map_err(io("cannot find the folder", folder))?;
             Self { folder, kept: true }
         } else {
-            let folder = std::env::temp_dir().join(format!("bursar-demo-{:016x}", clock::random_u64()));
+            let own = ProcessMark::own().map_err(io("cannot read", Path::new("/proc/self/stat")))?;
+            remove_abandoned(&std::env::temp_dir());
+            let folder = std::env::temp_dir().join(format!("{}{:016x}", prefix(&own), clock::random_u64()));
             // Nobody else's business, and a name that exists is somebody else's.
             fs::DirBuilder::new().mode(0o700).create(&folder).map_err(io("cannot make the folder", &folder))?;
             Self { folder, kept: false }
@@ -87,6 +90,26 @@ impl Drop for World {
         if !self.kept {
             // What cannot be removed stays in the system's temporary folder.
             let _left = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// How the folders of a demo's process are named.
+fn prefix(mark: &ProcessMark) -> String {
+    format!("bursar-demo-{}-{}-", mark.pid, mark.started)
+}
+
+/// Removes the folders of demos that were killed: nobody else knows of them.
+fn remove_abandoned(place: &Path) {
+    for found in fs::read_dir(place).into_iter().flatten().flatten() {
+        let name = found.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix("bursar-demo-")).and_then(|name| name.split_once('-'));
+        let Some(Ok(pid)) = pid.map(|(pid, _)| pid.parse()) else { continue };
+        let Ok(lives) = ProcessMark::of(pid) else { continue };
+        let is_its_own = |mark: &ProcessMark| name.to_string_lossy().starts_with(&prefix(mark));
+        if !lives.as_ref().is_some_and(is_its_own) {
+            // Another user's stays.
+            let _left = fs::remove_dir_all(found.path());
         }
     }
 }
@@ -151,6 +174,19 @@ mod tests {
         let data = named.path().join("data");
         drop(World::make(Some(&data)).expect("made"));
         assert!(data.join("schedule.toml").is_file());
+    }
+
+    #[test]
+    fn a_killed_demos_folder_is_removed_by_the_next_one() {
+        let place = tempfile::tempdir().expect("a folder");
+        let own = ProcessMark::own().expect("readable");
+        let earlier = ProcessMark { started: own.started - 1, ..own.clone() };
+        let folders = [format!("{}1", prefix(&own)), format!("{}1", prefix(&earlier)), "bursar-demo-mine".to_owned()];
+        for folder in &folders {
+            std::fs::create_dir_all(place.path().join(folder).join("logs")).expect("made");
+        }
+        remove_abandoned(place.path());
+        assert_eq!(folders.map(|folder| place.path().join(folder).exists()), [true, false, true]);
     }
 
     #[test]

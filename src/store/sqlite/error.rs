@@ -1,8 +1,7 @@
 //! From SQLite's errors to the port's, by what the caller does about them.
 //!
-//! Invariant: an error of this module says "nothing was done". A COMMIT is definite too where SQLite answered it: it either
-//! wrote the last frame of the log or says that it did not. What was not answered is [`StoreError::Unknown`], and decided
-//! where COMMIT is sent.
+//! Invariant: an error of this module says "nothing was done", but for one of a COMMIT: what was not answered, or failed by the
+//! disk ([`DISK_FAULT`]), is [`StoreError::Unknown`], and decided where COMMIT is sent.
 //!
 //! Codes are SQLSTATEs, as on PostgreSQL, so that whoever looks at them looks at one set.
 
@@ -14,6 +13,9 @@ use crate::store::{BatchError, StoreError};
 /// a row, which after some tries counts against the batch: this one is held by an import, or by a shell somewhere, for as long
 /// as that takes, while reads go on.
 pub(super) const LOCKED: &str = "53000";
+
+/// SQLSTATE of a disk that failed to read, write or sync.
+pub(super) const DISK_FAULT: &str = "58030";
 
 /// Maps errors of one operation; use as `.map_err(at("settle"))`.
 pub(super) fn at(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError + Copy {
@@ -127,10 +129,8 @@ fn by_code(operation: &'static str, code: i32, words: &str) -> StoreError {
         }
         code::NOMEM => again("53200", words.to_owned()),
         code::IOERR => again(
-            "58030",
-            format!(
-                "the file cannot be read or written ({words}): nothing was written; look at the disk and its free space"
-            ),
+            DISK_FAULT,
+            format!("the file cannot be read or written ({words}): look at the disk and its free space"),
         ),
         code::CORRUPT => again(
             "XX001",

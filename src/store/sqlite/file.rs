@@ -121,8 +121,9 @@ impl File {
         }
         self.make()?;
         // By its path, and before it is opened: replaced in between, it is found to be another one at the next look.
-        let identity = std::fs::metadata(&self.path).map(|found| (found.dev(), found.ino()));
-        let identity = identity.map_err(|error| self.cannot_make(&error))?;
+        let found = std::fs::metadata(&self.path).map_err(|error| self.cannot_make(&error))?;
+        let identity = (found.dev(), found.ino());
+        has_one_name(found.nlink())?;
         let mut connection = self.connect(operation).await?;
         let found = identify(&mut connection, operation).await?;
         if found.is_empty && !self.create {
@@ -189,6 +190,19 @@ impl File {
             other => other,
         })
     }
+}
+
+/// Log and lease are named after the file: who comes by another hard link has others, and both would write without
+/// seeing one another.
+fn has_one_name(names: u64) -> Result<(), StoreError> {
+    if names <= 1 {
+        return Ok(());
+    }
+    Err(StoreError::Unfit {
+        detail: format!(
+            "the file has {names} names (hard links), and what comes by another one is not seen: remove the others, or copy              the file"
+        ),
+    })
 }
 
 /// What a file says that it is.

@@ -30,6 +30,7 @@ mod history;
 mod import;
 mod jobs;
 mod lineage;
+mod log_size;
 mod migrate;
 mod one_statement;
 mod open_runs;

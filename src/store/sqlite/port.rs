@@ -214,6 +214,7 @@ impl Store for SqliteStore {
     }
 
     async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError> {
+        self.log_size.look(self.file.path());
         reading!(self, "figures", connection => figures::figures(connection, election))
     }
 

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::columns::id;
 use super::error::at;
 use super::file::File;
+use super::log_size::LogSize;
 use super::sessions::{Purpose, Sessions};
 use super::settings::SqliteSettings;
 use super::tx::{Done, Tx, begin_immediate, read};
@@ -43,6 +44,7 @@ pub struct SqliteStore {
     untold: Mutex<Vec<(Claim, String)>>,
     /// Refusals that are being written down.
     pub(super) notes: TaskTracker,
+    pub(super) log_size: LogSize,
     deployment_id: OnceLock<Uuid>,
 }
 
@@ -58,6 +60,7 @@ impl SqliteStore {
             reading: Semaphore::new(READING),
             untold: Mutex::new(Vec::new()),
             notes: TaskTracker::new(),
+            log_size: LogSize::default(),
             deployment_id: OnceLock::new(),
         }
     }

@@ -5,9 +5,9 @@
 //!   it was read until the end. Nobody advances, halts or resumes beside it.
 //! - What begins something is admitted right before BEGIN, and again once SQLite has waited for the lock.
 //! - A transaction that only reads sees one snapshot, the fence included, and waits for nobody.
-//! - Before COMMIT the watch is lifted, and nobody cancels. COMMIT is definite once SQLite answers it; where it does not,
-//!   the outcome is [`StoreError::Unknown`], and whoever reads the state again does so under the write lock, which the old
-//!   connection gives up only with its outcome.
+//! - Before COMMIT the watch is lifted, and nobody cancels. Where SQLite does not answer it, or answers that the disk failed
+//!   it, the outcome is [`StoreError::Unknown`], and whoever reads the state again does so under the write lock, which the old
+//!   connection gives up only with its outcome. Every other answer is definite.
 //! - A transaction dropped half way is interrupted, and its session closed.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::columns::{maybe_holder, maybe_time};
-use super::error::{LOCKED, at, fault, is_busy};
+use super::error::{DISK_FAULT, LOCKED, at, fault, is_busy};
 use super::sessions::{Held, Sessions};
 use super::within::{BUSY_PAUSE, COMMIT, ENTER, ROLLBACK, within};
 use crate::clock;
@@ -299,7 +299,7 @@ impl Tx {
     /// Commits.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] where SQLite did not answer in time; else it says that nothing was written.
+    /// [`StoreError::Unknown`] where SQLite did not answer in time, or the disk failed it; else nothing was written.
     pub(super) async fn commit(mut self) -> Result<(), StoreError> {
         let operation = self.operation;
         crate::point!("store.commit.before", in operation, failed => self.lost(&failed).await);
@@ -321,6 +321,12 @@ impl Tx {
             }
             // The connection's thread is gone: whether it had written the last frame is not known.
             Err(StoreError::Unreachable { detail, .. }) => {
+                self.abandon().await;
+                Err(StoreError::Unknown { operation, detail })
+            }
+            // The last frame may be in the log's file, and only the sync after it have failed: nobody sees it now, but after
+            // a crash the log would be read with it.
+            Err(StoreError::TryAgain { code, detail, .. }) if code == DISK_FAULT => {
                 self.abandon().await;
                 Err(StoreError::Unknown { operation, detail })
             }

@@ -103,6 +103,19 @@ async fn a_file_that_was_taken_away_or_replaced_is_worked_on_no_more_until_it_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_with_a_second_name_is_left_alone() {
+    let path = path();
+    store(&path).await;
+    let second = path.with_file_name("second.db");
+    std::fs::hard_link(&path, &second).expect("linked");
+    let error = refused(&second).await;
+    assert!(!error.is_passing() && error.to_string().contains("hard links"), "{error}");
+    assert!(!second.with_file_name("second.db-wal").exists(), "it was not even opened");
+    std::fs::remove_file(&second).expect("removed");
+    store(&path).await.health().await.expect("one name is enough");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wait_for_the_files_lock_is_the_stores_trouble_and_never_a_verdict_on_a_batch() {
     let path = path();
     let store = store(&path).await;

@@ -23,7 +23,9 @@ pub(super) enum OpenError {
     Driver(sqlx::Error),
     /// It is not ours, or of a newer release.
     Refused(String),
-    /// `/proc` could not be read.
+    /// Another file stood under the path when it was open.
+    Replaced,
+    /// `/proc` or the file's entry could not be read.
     System(std::io::Error),
 }
 
@@ -36,6 +38,14 @@ impl From<sqlx::Error> for OpenError {
 impl From<std::io::Error> for OpenError {
     fn from(error: std::io::Error) -> Self {
         Self::System(error)
+    }
+}
+
+/// Makes a file without content where there is none. Where that fails, SQLite's own opening says why.
+pub(super) fn touch(path: &Path) {
+    if path.try_exists().is_ok_and(|exists| !exists) {
+        // Nobody has it open yet, so that closing it drops no lock of SQLite's.
+        let _why_not_is_sqlites_to_say = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
     }
 }
 

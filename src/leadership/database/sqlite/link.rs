@@ -8,6 +8,7 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Mutex as PlainMutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sqlx::sqlite::SqliteConnection;
@@ -15,7 +16,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::SqliteCoordinatorSettings;
-use super::file::{OpenError, open_for_reading, open_for_writing, processes};
+use super::file::{OpenError, open_for_reading, open_for_writing, processes, touch};
 use crate::clock;
 use crate::hostproc::{self, Ending, Patience};
 use crate::leadership::coordinator::CoordinatorError;
@@ -82,7 +83,7 @@ impl Link {
             let mut kept = self.writer.lock().await;
             let mut open = match self.still_the_file(kept.take()) {
                 Some(open) => open,
-                None => Open { connection: open_for_writing(&self.settings.path).await?, file: self.file()? },
+                None => self.opened(open_for_writing(&self.settings.path)).await?,
             };
             sqlx::raw_sql(IMMEDIATE).execute(&mut open.connection).await?;
             self.patience().lock_was_had();
@@ -101,7 +102,7 @@ impl Link {
             let mut kept = self.reader.lock().await;
             let mut open = match self.still_the_file(kept.take()) {
                 Some(open) => open,
-                None => Open { connection: open_for_reading(&self.settings.path).await?, file: self.file()? },
+                None => self.opened(open_for_reading(&self.settings.path)).await?,
             };
             let done = work(&mut open.connection, stamp()?).await?;
             *kept = Some(open);
@@ -111,9 +112,13 @@ impl Link {
     }
 
     async fn within<T>(&self, attempt: impl Future<Output = Result<T, OpenError>>) -> Result<T, CoordinatorError> {
+        let started = clock::boottime();
         match timeout(ATTEMPT_LIMIT, attempt).await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(OpenError::Driver(error))) if primary_code(&error) == Some(BUSY_CODE) => Err(self.busy().await),
+            Ok(Err(OpenError::Driver(error))) if primary_code(&error) == Some(BUSY_CODE) => {
+                let left = ATTEMPT_LIMIT.saturating_sub(clock::boottime().since(started));
+                Err(self.busy(left).await)
+            }
             Ok(Err(error)) => Err(self.failed(&error)),
             Err(_elapsed) => Err(CoordinatorError::Unknown { endpoint: self.endpoint(), limit: ATTEMPT_LIMIT }),
         }
@@ -124,6 +129,22 @@ impl Link {
         std::fs::metadata(&self.settings.path).map(|file| (file.dev(), file.ino()))
     }
 
+    /// What is opened, with which file it is: the one that the path named before and after. Where it was replaced meanwhile,
+    /// nobody can tell which of the two is open.
+    async fn opened(
+        &self,
+        opening: impl Future<Output = Result<SqliteConnection, OpenError>>,
+    ) -> Result<Open, OpenError> {
+        touch(&self.settings.path);
+        let before = self.file().ok();
+        let connection = opening.await?;
+        let file = self.file()?;
+        if before != Some(file) {
+            return Err(OpenError::Replaced);
+        }
+        Ok(Open { connection, file })
+    }
+
     fn still_the_file(&self, open: Option<Open>) -> Option<Open> {
         open.filter(|open| self.file().is_ok_and(|file| file == open.file))
     }
@@ -132,8 +153,9 @@ impl Link {
         self.patience.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody holds the write lock: says who, and ends it where patience with it is over and it is one of ours.
-    async fn busy(&self) -> CoordinatorError {
+    /// Somebody holds the write lock: says who, and ends it where patience with it is over and it is one of ours. `left` is
+    /// what the attempt has left.
+    async fn busy(&self, left: Duration) -> CoordinatorError {
         let unreachable = |why: String| CoordinatorError::Unreachable { endpoint: self.endpoint(), why };
         let holder = match hostproc::write_lock_holder(&self.settings.path) {
             Ok(Some(holder)) => holder,
@@ -147,7 +169,7 @@ impl Link {
             return unreachable(format!("the file is locked by {holder}"));
         }
         let limit = self.settings.ttl;
-        let ended = match self.recorded().await {
+        let ended = match self.recorded(left).await {
             Ok(recorded) => hostproc::end(&holder.mark, &recorded).map_err(|error| error.to_string()),
             Err(why) => Err(why),
         };
@@ -175,12 +197,12 @@ impl Link {
     }
 
     /// The recorded processes, past a writer that is stopped: a reader waits for none.
-    async fn recorded(&self) -> Result<Vec<hostproc::ProcessMark>, String> {
+    async fn recorded(&self, left: Duration) -> Result<Vec<hostproc::ProcessMark>, String> {
         let read = async {
             let mut connection = open_for_reading(&self.settings.path).await?;
             Ok::<_, OpenError>(processes(&mut connection).await?)
         };
-        match timeout(ATTEMPT_LIMIT, read).await {
+        match timeout(left, read).await {
             Ok(Ok(recorded)) => Ok(recorded),
             Ok(Err(error)) => Err(self.failed(&error).to_string()),
             Err(_elapsed) => Err("the recorded processes could not be read in time".to_owned()),
@@ -192,6 +214,10 @@ impl Link {
         let denied = |endpoint, why: String| CoordinatorError::Denied { endpoint, why };
         let (code, words) = match error {
             OpenError::Refused(why) => return denied(endpoint, why.clone()),
+            OpenError::Replaced => {
+                let why = "the file was replaced while it was opened: it is opened anew".to_owned();
+                return CoordinatorError::Unreachable { endpoint, why };
+            }
             OpenError::System(error) => return CoordinatorError::Unreachable { endpoint, why: error.to_string() },
             OpenError::Driver(error) => (primary_code(error), error.to_string()),
         };
@@ -219,4 +245,25 @@ fn stamp() -> std::io::Result<Stamp> {
 fn primary_code(error: &sqlx::Error) -> Option<i64> {
     let code: i64 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & PRIMARY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_is_replaced_while_it_is_opened_is_not_taken_for_its_successor() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("bursar.db.lease");
+        let link = Link::new(SqliteCoordinatorSettings { path: path.clone(), ttl: Duration::from_secs(5) });
+        let opened = link.opened(async {
+            let connection = open_for_reading(&path).await?;
+            std::fs::write(folder.path().join("other"), "")?;
+            std::fs::rename(folder.path().join("other"), &path)?;
+            Ok(connection)
+        });
+        assert!(matches!(opened.await, Err(OpenError::Replaced)));
+        let opened = link.opened(open_for_writing(&path)).await.expect("the successor");
+        assert_eq!(opened.file, link.file().expect("it is there"));
+    }
 }
