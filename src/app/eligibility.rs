@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
 use crate::clock;
-use crate::domain::{ElectionName, Moment};
+use crate::domain::{ElectionName, Moment, ReplicaId};
 use crate::leadership::{ElectionPhase, LeadershipHandle, LeadershipView, Report};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, TransferWish};
 
 /// How often the store is asked while this replica leads, or could not lead when last asked.
 const OFTEN: Duration = Duration::from_secs(1);
@@ -31,6 +31,8 @@ pub(super) struct Eligibility {
     pub(super) leadership: LeadershipHandle,
     pub(super) board: Arc<Board>,
     pub(super) elections: Vec<ElectionName>,
+    /// This replica's id.
+    pub(super) replica: String,
     pub(super) resign_without_store: Duration,
 }
 
@@ -72,12 +74,21 @@ fn leads_any(view: &LeadershipView) -> bool {
     })
 }
 
+/// The report of a hand-over, where this replica leads the term that it is asked of. A successor whose id cannot be one is
+/// nobody's.
+fn asked_of(view: &LeadershipView, wish: TransferWish) -> Option<Report> {
+    let claim = view.election(&wish.election)?.claim.as_ref()?;
+    let to = wish.to.map(|to| ReplicaId::new(&to)).transpose().ok()?;
+    (claim.term == wish.term).then_some(Report::HandOver { election: wish.election, term: wish.term, to })
+}
+
 impl Eligibility {
     /// Asks until told to stop.
     pub(super) async fn run(self, stop: CancellationToken) {
         let view = self.leadership.view();
         let mut told: Option<Verdict> = None;
         let mut last_well_at = None;
+        let mut cordoned = false;
         loop {
             let within = self.check_within(last_well_at);
             let check = match tokio::time::timeout(within, self.store.health()).await {
@@ -90,6 +101,10 @@ impl Eligibility {
             }
             let leads = leads_any(&view.borrow());
             let verdict = judge(check.as_ref().map(|_| ()), leads, last_well_at, now, self.resign_without_store);
+            if check.is_ok() {
+                let seen = view.borrow().clone();
+                self.heed_wishes(&seen, &mut cordoned).await;
+            }
             self.board.store_checked(check.map(|health| health.now).map_err(|error| error.to_string()));
             let well = verdict == Verdict::May;
             if told.as_ref() != Some(&verdict) {
@@ -109,6 +124,26 @@ impl Eligibility {
             let left = self.resign_without_store.saturating_sub(clock::boottime().since(at));
             left.clamp(SHORTEST_CHECK, CHECK_WITHIN)
         })
+    }
+
+    /// Tells leadership what operators want of this replica: before it is told that it may lead, so that a cordoned one does
+    /// not stand first. What could not be read is read again with the next check.
+    async fn heed_wishes(&self, view: &LeadershipView, cordoned: &mut bool) {
+        let wishes = match tokio::time::timeout(CHECK_WITHIN, self.store.wishes(&self.replica)).await {
+            Ok(Ok(wishes)) => wishes,
+            Ok(Err(error)) => return tracing::debug!(%error, "the operators' wishes could not be read"),
+            Err(_elapsed) => return tracing::debug!("reading the operators' wishes took too long"),
+        };
+        if wishes.cordoned != *cordoned {
+            *cordoned = wishes.cordoned;
+            tracing::info!(cordoned = wishes.cordoned, "an operator decides whether this replica may lead");
+            self.leadership.report(Report::Cordoned(wishes.cordoned));
+        }
+        for wish in wishes.transfers {
+            if let Some(report) = asked_of(view, wish) {
+                self.leadership.report(report);
+            }
+        }
     }
 
     fn tell(&self, verdict: &Verdict) {

@@ -224,6 +224,7 @@ impl Start {
             leadership: leadership.clone(),
             board: Arc::clone(board),
             elections: self.elections.clone(),
+            replica: replica.id.to_string(),
             resign_without_store: self.config.coordinator.resign_without_store,
         };
         parts.spawn("eligibility", eligibility.run(parts.ending.clone()));

@@ -11,7 +11,9 @@
 
 mod audit;
 mod check;
+mod completions;
 mod context;
+mod cordon;
 mod demo;
 mod error;
 mod halt;
@@ -29,6 +31,7 @@ mod run;
 mod runs;
 mod status;
 mod supervise;
+mod transfer;
 mod trigger;
 mod units;
 
@@ -112,6 +115,12 @@ enum Command {
     Merchant(merchant::MerchantCommand),
     /// Have the leader open a run of a job now, beside its schedule.
     Trigger(trigger::TriggerArgs),
+    /// Hand an election over to another replica, as planned.
+    Transfer(transfer::TransferArgs),
+    /// Keep a replica from leading.
+    Cordon(cordon::CordonArgs),
+    /// Let a replica lead again.
+    Uncordon(cordon::UncordonArgs),
     /// Stop settling and sending, in force with the next transaction.
     Halt(halt::HaltArgs),
     /// Take a halt back.
@@ -120,6 +129,8 @@ enum Command {
     History(history::HistoryArgs),
     /// Check the store's contents against the guarantees; exit code 1 if one is broken.
     Audit(audit::AuditArgs),
+    /// What a shell needs to complete commands and options.
+    Completions(completions::CompletionsArgs),
     /// Started by a replica for the handler `command`.
     #[command(hide = true)]
     Supervise(supervise::SuperviseArgs),
@@ -165,10 +176,14 @@ impl Cli {
             Command::Receivers(command) => Context::block_on(command.execute(&context)),
             Command::Merchant(command) => Context::block_on(command.execute(&context)),
             Command::Trigger(args) => Context::block_on(args.execute(&context)),
+            Command::Transfer(args) => Context::block_on(args.execute(&context)),
+            Command::Cordon(args) => Context::block_on(args.execute(&context)),
+            Command::Uncordon(args) => Context::block_on(args.execute(&context)),
             Command::Halt(args) => Context::block_on(args.execute(&context)),
             Command::Resume(args) => Context::block_on(args.execute(&context)),
             Command::History(args) => Context::block_on(args.execute(&context)),
             Command::Audit(args) => Context::block_on(args.execute(&context)),
+            Command::Completions(args) => args.execute(&context),
             Command::Supervise(args) => args.execute(),
         }
     }

@@ -36,6 +36,21 @@ impl Output {
         self.line(&text)
     }
 
+    /// One JSON value on one line, for who reads many.
+    pub(super) fn json_line(self, value: &impl Serialize) -> Result<(), CommandError> {
+        let text = serde_json::to_string(value).map_err(|error| CommandError::Internal(error.into()))?;
+        self.line(&text)
+    }
+
+    /// Begins the screen anew on a terminal; elsewhere what was said stays above.
+    pub(super) fn redraw(self) -> Result<(), CommandError> {
+        if self.json || !std::io::stdout().is_terminal() {
+            return Ok(());
+        }
+        // ECMA-48: cursor to the first place, then everything behind it erased.
+        self.line("\x1b[H\x1b[2J")
+    }
+
     /// One line, or several.
     #[expect(clippy::unused_self, reason = "who writes has an output in hand")]
     pub(super) fn line(self, text: &str) -> Result<(), CommandError> {

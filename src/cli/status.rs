@@ -1,4 +1,4 @@
-//! `bursar status`: who leads, who is there, what runs, what is next; in one look.
+//! `bursar status`: who leads, who is there, what runs, what is next; in one look, or again and again.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::domain::ElectionName;
 use crate::domain::job::JobDefinition;
 use crate::leadership::{LeaderRecord, ReplicaRecord};
 use crate::schedule::Schedule;
-use crate::store::{ElectionStatus, JobStatus, StatusView};
+use crate::store::{ElectionStatus, JobStatus, StatusView, Store, StoreError};
 
 /// How long the coordinator is waited for; without it the rest is shown all the same.
 const COORDINATOR_WITHIN: Duration = Duration::from_secs(3);
@@ -27,12 +27,20 @@ const COORDINATOR_WITHIN: Duration = Duration::from_secs(3);
 /// Terms, jobs and runs come from the store; who leads now and which replicas are there come from the coordinator. Where
 /// that one is away, the rest is shown and it is said.
 #[derive(Debug, Args)]
-pub(super) struct StatusArgs {}
+pub(super) struct StatusArgs {
+    /// Look again and again until Ctrl-C: redrawn on a terminal, else one answer below the other (with --json a line each).
+    #[arg(long)]
+    watch: bool,
+    /// Seconds between two looks, 1 to 3600.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, requires = "watch")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    every: u64,
+}
 
-/// What the coordinator says.
+/// What the coordinator says of leaders and replicas.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Seen {
+pub(super) enum Seen {
     Reached { leaders: Vec<LeaderRecord>, replicas: Vec<ReplicaRecord> },
     Away { away: String },
 }
@@ -40,20 +48,46 @@ enum Seen {
 impl StatusArgs {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
         let (config, store) = context.open().await?;
-        let status = store.status().await?;
-        store.close().await;
-        let names: Vec<ElectionName> = status.elections.iter().map(|election| election.election.clone()).collect();
-        let seen = look(&config, names).await;
-        if context.output().is_json() {
-            context.output().json(&as_json(&status, &seen)?)?;
+        let watched = if self.watch {
+            tokio::select! {
+                ended = watch(context.output(), &config, &*store, Duration::from_secs(self.every)) => ended,
+                asked = tokio::signal::ctrl_c() => asked.map_err(|source| CommandError::Io { what: "signals".to_owned(), source }),
+            }
         } else {
-            show(context.output(), &status, &seen)?;
-        }
-        Ok(Exit::Done)
+            match gather(&config, &*store).await {
+                Ok((status, seen)) if context.output().is_json() => context.output().json(&as_json(&status, &seen)?),
+                Ok((status, seen)) => show(context.output(), &status, &seen),
+                Err(error) => Err(error.into()),
+            }
+        };
+        store.close().await;
+        watched.map(|()| Exit::Done)
     }
 }
 
-async fn look(config: &Config, mut elections: Vec<ElectionName>) -> Seen {
+async fn gather(config: &Config, store: &dyn Store) -> Result<(StatusView, Seen), StoreError> {
+    let status = store.status().await?;
+    let names: Vec<ElectionName> = status.elections.iter().map(|election| election.election.clone()).collect();
+    let seen = look(config, names).await;
+    Ok((status, seen))
+}
+
+/// Looks again and again. A store that is away is said and looked for again: whoever watches wants to see it come back.
+async fn watch(output: Output, config: &Config, store: &dyn Store, every: Duration) -> Result<(), CommandError> {
+    loop {
+        let found = gather(config, store).await;
+        output.redraw()?;
+        match found {
+            Ok((status, seen)) if output.is_json() => output.json_line(&as_json(&status, &seen)?)?,
+            Ok((status, seen)) => show(output, &status, &seen)?,
+            Err(error) if output.is_json() => output.json_line(&json!({ "error": error.to_string() }))?,
+            Err(error) => output.line(&format!("the store does not answer: {error}"))?,
+        }
+        tokio::time::sleep(every).await;
+    }
+}
+
+pub(super) async fn look(config: &Config, mut elections: Vec<ElectionName>) -> Seen {
     let coordinator = app::coordinator(config);
     let looking = async {
         let replicas = coordinator.list_replicas().await.map_err(|error| error.to_string())?;
@@ -76,7 +110,7 @@ async fn look(config: &Config, mut elections: Vec<ElectionName>) -> Seen {
 }
 
 /// The next tick of a job, by the definition that is in force; `None` also where it cannot be read.
-fn next_tick(job: &JobStatus, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub(super) fn next_tick(job: &JobStatus, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let definition: JobDefinition = serde_json::from_value(job.definition.clone()).ok()?;
     Some(Schedule::new(&definition.timing).ok()?.next_after(now)?.nominal)
 }

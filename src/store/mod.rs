@@ -25,6 +25,7 @@ mod records;
 mod requests;
 mod tenure_port;
 mod views;
+mod wishes;
 
 pub mod memory;
 pub mod postgres;
@@ -39,3 +40,4 @@ pub use records::*;
 pub use requests::*;
 pub use tenure_port::*;
 pub use views::*;
+pub use wishes::*;

@@ -12,7 +12,7 @@ use super::{
     Admission, AuditReport, HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Lineage, MerchantHold,
     NewImport, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution,
     ResolveOutcome, RevertOutcome, RunFilter, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore,
-    UnitFilter, UnitView,
+    TransferAsked, UnitFilter, UnitView, Wishes,
 };
 use crate::domain::{Claim, ElectionName, TenureId, Term};
 
@@ -272,6 +272,23 @@ pub trait Store: Send + Sync {
 
     /// Merchants on hold.
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError>;
+
+    /// What operators want of this replica now.
+    async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError>;
+
+    /// Takes a replica out of leading, or lets it lead again; whether that changed anything. It need not be there: an id that
+    /// comes back is kept out too.
+    async fn cordon(&self, replica: &str, cordoned: bool, reason: &str, actor: &Actor) -> Result<bool, StoreError>;
+
+    /// Asks the leader of `term` to hand over, to `to` or to any that may lead. A later wish takes the place of an earlier one.
+    async fn ask_transfer(
+        &self,
+        election: &ElectionName,
+        term: Term,
+        to: Option<&str>,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<TransferAsked, StoreError>;
 
     /// Terms, refusals, operators' acts, newest first, at most `limit` of each.
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError>;

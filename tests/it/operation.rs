@@ -2,6 +2,7 @@
 
 mod ending;
 mod halting;
+mod handing;
 mod seen;
 mod starting;
 

@@ -103,7 +103,8 @@ fn prefix(mark: &ProcessMark) -> String {
 fn remove_abandoned(place: &Path) {
     for found in fs::read_dir(place).into_iter().flatten().flatten() {
         let name = found.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix("bursar-demo-")).and_then(|name| name.split_once('-'));
+        let pid =
+            name.to_str().and_then(|name| name.strip_prefix("bursar-demo-")).and_then(|name| name.split_once('-'));
         let Some(Ok(pid)) = pid.map(|(pid, _)| pid.parse()) else { continue };
         let Ok(lives) = ProcessMark::of(pid) else { continue };
         let is_its_own = |mark: &ProcessMark| name.to_string_lossy().starts_with(&prefix(mark));

@@ -117,6 +117,7 @@ impl Shell {
                 Report::Eligible { eligible: Ok(()), .. }
                 | Report::FenceTerm { term: Ok(_), .. }
                 | Report::Cordoned(_)
+                | Report::HandOver { .. }
                 | Report::Accepted { .. }
                 | Report::FirstWork { .. }
                 | Report::Ended { .. }
@@ -130,6 +131,7 @@ impl Shell {
             | Event::Read(..)
             | Event::Campaigned(..)
             | Event::Resigned(..)
+            | Event::Transferred(..)
             | Event::Registered(..)
             | Event::Surveyed(..)
             | Event::Woken(..)
@@ -155,6 +157,11 @@ impl Shell {
             Command::Campaign { op, claim, lease, vacancy, term_revision } => {
                 let campaign = Campaign { record: self.leader_record(claim, lease), vacancy, term_revision };
                 self.ask(ops::campaign(port, op, campaign));
+            }
+            Command::Transfer { op, claim, to, won, term_revision } => {
+                let (me, at) = (self.settings.replica.id.clone(), (self.settings.store_time)());
+                let wish = ops::HandOver { me, claim, to, won, term_revision, at };
+                self.ask(ops::transfer(port, op, wish));
             }
             Command::Register { op, lease, eligible } => {
                 let record = self.replica_record(lease, eligible);
@@ -276,6 +283,12 @@ impl Shell {
                     tracing::warn!(error = self.last_error.take(), "the coordinator does not answer");
                 }
                 self.observer.coordinator_up(up);
+            }
+            Note::HandedOver { election, to: Some(successor) } => {
+                tracing::info!(%election, %successor, "handed over");
+            }
+            Note::HandedOver { election, to: None } => {
+                tracing::warn!(%election, "could not be handed over: whoever is first gets it");
             }
             Note::Follows { election, leader, term } => tracing::info!(%election, %leader, %term, "follows"),
             Note::LeaselessLeader { election } => {

@@ -72,6 +72,19 @@ pub enum Command {
         /// The revision of the win.
         won: Revision,
     },
+    /// Hand the election over: put the successor's record, if the leader key is of one's own win.
+    Transfer {
+        /// Names the answer.
+        op: OpId,
+        /// What the successor gets: election, term and a tenure made for it.
+        claim: Claim,
+        /// The successor; any other that may lead where there is none.
+        to: Option<ReplicaId>,
+        /// The revision of one's own win.
+        won: Revision,
+        /// How the term key was seen.
+        term_revision: Revision,
+    },
     /// Put the replica's record.
     Register {
         /// Names the answer.
@@ -195,6 +208,13 @@ pub enum Note {
     },
     /// Whether the last operation at the coordinator was answered.
     CoordinatorUp(bool),
+    /// A hand-over was answered: to whom, or to nobody.
+    HandedOver {
+        /// The election.
+        election: ElectionName,
+        /// The successor.
+        to: Option<ReplicaId>,
+    },
     /// Another leads than before, and not this replica.
     Follows {
         /// The election.

@@ -1,7 +1,7 @@
 //! One election's state, and observing it: reading, watching, comparing.
 
 use super::{Command, Failed, Machine, Note, OpId, Step, Timer};
-use crate::domain::{Claim, ElectionName, Moment, TenureId, Term};
+use crate::domain::{Claim, ElectionName, Moment, ReplicaId, TenureId, Term};
 use crate::leadership::reason::EndReason;
 use crate::leadership::record::{ElectionState, LeaseId, Revision, SeenLeader, Vacancy};
 
@@ -48,7 +48,7 @@ pub(super) enum Phase {
     Settling,
     Leading(Tenure),
     Ending(Ending),
-    Clearing { won: Revision, op: Option<OpId>, failures: u32 },
+    Clearing { won: Revision, op: Option<OpId>, failures: u32, heir: Heir },
 }
 
 /// A tenure that leads.
@@ -72,6 +72,19 @@ pub(super) struct Ending {
     pub(super) ordered_at: Moment,
     /// Whether the key of its win is to be deleted when it has ended.
     pub(super) delete_key: bool,
+    /// Who gets it then.
+    pub(super) heir: Heir,
+}
+
+/// Who gets an election that is given up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Heir {
+    /// Whoever wins it.
+    Nobody,
+    /// Any other replica that may lead.
+    Anybody,
+    /// This one.
+    Named(ReplicaId),
 }
 
 impl Phase {

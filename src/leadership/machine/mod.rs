@@ -25,8 +25,11 @@
 //! - An abrupt end that is not reported within the teardown budget ends the process, and so does a worker runtime that does
 //!   not beat for three TTLs. Time in which this process did not run at all is not counted for the latter.
 //!
-//! Deliberately absent: safety. Whoever the machine takes for a leader, the store's fence decides who writes. The choice of a
-//! successor (transfer) is not here yet; being one is: an own record that was not campaigned for is adopted.
+//! - A hand-over is tried once, after the tenure has ended. Whatever keeps it from succeeding, the key is then deleted as ever.
+//!
+//! Deliberately absent: safety. Whoever the machine takes for a leader, the store's fence decides who writes. And the choice
+//! of a successor where none is named: the shell knows who is registered. Being one is here: an own record that was not
+//! campaigned for is adopted.
 
 mod command;
 mod election;
@@ -44,7 +47,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use command::{Command, Note, Timer};
-pub use types::{Campaigned, EndMode, Event, Failed, Luck, Now, OpId, Report, Settings};
+pub use types::{Campaigned, EndMode, Event, Failed, HandedOver, Luck, Now, OpId, Report, Settings};
 pub use view::{ElectionView, LeadershipView};
 
 use crate::domain::{ElectionName, Moment};
@@ -200,6 +203,7 @@ impl Machine {
             Event::Read(op, election, outcome) => self.read(&mut step, op, &election, outcome),
             Event::Campaigned(op, election, outcome) => self.campaigned(&mut step, op, &election, outcome),
             Event::Resigned(op, election, outcome) => self.resigned(&mut step, op, &election, &outcome),
+            Event::Transferred(op, election, outcome) => self.transferred(&mut step, op, &election, outcome),
             Event::Registered(op, outcome) => self.register_answered(&mut step, op, outcome),
             Event::Surveyed(op, outcome) => self.surveyed(&mut step, op, outcome),
             Event::Woken(election) => self.woken(&mut step, &election),
@@ -258,6 +262,7 @@ impl Machine {
                 self.timers.insert(Timer::Beat, self.last_beat + self.beat_limit());
             }
             Report::ScheduleFingerprint(_) => self.register_soon(step),
+            Report::HandOver { election, term, to } => self.hand_over(step, &election, term, to),
             Report::Drain => self.drain(step),
         }
     }

@@ -1,8 +1,8 @@
 //! A tenure's life: begun by a win, accepted by the store, at work, ending, its key deleted.
 
-use super::election::{Ending, Phase, Tenure};
-use super::{Command, EndMode, Failed, LONGEST_STAND_BACK, Machine, Note, OpId, Step, Timer};
-use crate::domain::{Claim, ElectionName};
+use super::election::{Ending, Heir, Phase, Tenure};
+use super::{Command, EndMode, Failed, HandedOver, LONGEST_STAND_BACK, Machine, Note, OpId, Step, Timer};
+use crate::domain::{Claim, ElectionName, ReplicaId, Term};
 use crate::leadership::reason::{EndReason, ExitReason, TransitionReason};
 use crate::leadership::record::{ElectionState, LeaderRecord, ResignOutcome, Revision, SeenLeader};
 
@@ -117,7 +117,8 @@ impl Machine {
         if now.since(tenure.begun_at) >= LONGEST_STAND_BACK {
             election.setbacks = 0;
         }
-        election.enter(Phase::Ending(Ending { tenure, mode, reason, ordered_at: now, delete_key }), now);
+        let heir = Heir::Nobody;
+        election.enter(Phase::Ending(Ending { tenure, mode, reason, ordered_at: now, delete_key, heir }), now);
         let limit = match mode {
             EndMode::Planned { drain } => drain,
             EndMode::Abrupt => budget,
@@ -125,6 +126,21 @@ impl Machine {
         self.set(Timer::Teardown(name.clone()), now + limit);
         step.push(Command::End { claim: claim.clone(), mode, reason });
         step.note(Note::Transition { claim, reason: reason.into() });
+    }
+
+    /// Ends the tenure of that term as planned, for a successor.
+    pub(super) fn hand_over(&mut self, step: &mut Step, name: &ElectionName, term: Term, to: Option<ReplicaId>) {
+        let drain = self.settings.drain;
+        let own = to.as_ref() == Some(&self.settings.me);
+        let Some(election) = self.elections.get(name) else { return };
+        let Phase::Leading(tenure) = &election.phase else { return };
+        if own || tenure.claim.term != term || !tenure.accepted {
+            return;
+        }
+        self.end(step, name, EndMode::Planned { drain }, EndReason::Transfer, true);
+        if let Some(Phase::Ending(ending)) = self.election(name).map(|election| &mut election.phase) {
+            ending.heir = to.map_or(Heir::Anybody, Heir::Named);
+        }
     }
 
     /// A planned end waits no longer: from now on it has the teardown budget.
@@ -212,11 +228,12 @@ impl Machine {
             return;
         }
         let (won, delete_key, took) = (ending.tenure.won, ending.delete_key, now.since(ending.ordered_at));
+        let heir = ending.heir.clone();
         self.clear(&Timer::Teardown(name.clone()));
         step.push(Command::Forget { claim: claim.clone() });
         step.note(Note::TeardownTook { election: name.clone(), took });
         if delete_key && self.session.held().is_some() {
-            self.give_up_key(step, name, won);
+            self.give_up_key_to(step, name, won, heir);
         } else {
             self.observe(step, name);
         }
@@ -240,11 +257,16 @@ impl Machine {
 
     /// Deletes a leader key of one's own win, and goes on trying until that is settled or the session is gone.
     pub(super) fn give_up_key(&mut self, step: &mut Step, name: &ElectionName, won: Revision) {
+        self.give_up_key_to(step, name, won, Heir::Nobody);
+    }
+
+    /// The same; an heir is tried first, once.
+    fn give_up_key_to(&mut self, step: &mut Step, name: &ElectionName, won: Revision, heir: Heir) {
         let now = step.now;
         let Some(election) = self.election(name) else { return };
         election.reading = None;
         election.read_again = false;
-        election.enter(Phase::Clearing { won, op: None, failures: 0 }, now);
+        election.enter(Phase::Clearing { won, op: None, failures: 0, heir }, now);
         for timer in [Timer::Stand(name.clone()), Timer::Fence(name.clone()), Timer::Reread(name.clone())] {
             self.clear(&timer);
         }
@@ -253,13 +275,28 @@ impl Machine {
 
     pub(super) fn send_resignation(&mut self, step: &mut Step, name: &ElectionName) {
         let next = OpId(self.next_op + 1);
+        let tenure_id = step.luck.tenure;
         let Some(election) = self.election(name) else { return };
-        let Phase::Clearing { won, op, .. } = &mut election.phase else { return };
+        // The fence stands at the term that is handed over, and the term key at it or above.
+        let successor = election.seen.as_ref().and_then(|seen| {
+            let term = Term::next_after(seen.term, seen.term)?;
+            Some((Claim { election: name.clone(), term, tenure_id }, seen.term_revision))
+        });
+        let Phase::Clearing { won, op, heir, .. } = &mut election.phase else { return };
         if op.is_some() {
             return;
         }
         *op = Some(next);
-        step.push(Command::Resign { op: next, election: name.clone(), won: *won });
+        let to = match std::mem::replace(heir, Heir::Nobody) {
+            Heir::Nobody => None,
+            Heir::Anybody => Some(None),
+            Heir::Named(replica) => Some(Some(replica)),
+        };
+        let won = *won;
+        step.push(match (to, successor) {
+            (Some(to), Some((claim, term_revision))) => Command::Transfer { op: next, claim, to, won, term_revision },
+            (Some(_), None) | (None, _) => Command::Resign { op: next, election: name.clone(), won },
+        });
         self.next_op += 1;
     }
 
@@ -285,6 +322,33 @@ impl Machine {
             // The revocation that follows deletes the key as well.
             Err(Failed) if leaving => self.observe(step, name),
             Err(Failed) => self.set(Timer::Clear(name.clone()), step.now + wait),
+        }
+    }
+
+    /// Where nobody took it over, or it is not known, the key is deleted if it is still of one's own win.
+    pub(super) fn transferred(
+        &mut self,
+        step: &mut Step,
+        answered: OpId,
+        name: &ElectionName,
+        outcome: Result<HandedOver, Failed>,
+    ) {
+        let Some(election) = self.election(name) else { return };
+        let Phase::Clearing { op, .. } = &mut election.phase else { return };
+        if *op != Some(answered) {
+            return;
+        }
+        *op = None;
+        self.answered(step, outcome.is_ok());
+        match outcome {
+            Ok(HandedOver::To(successor)) => {
+                step.note(Note::HandedOver { election: name.clone(), to: Some(successor) });
+                self.observe(step, name);
+            }
+            Ok(HandedOver::ToNobody) | Err(Failed) => {
+                step.note(Note::HandedOver { election: name.clone(), to: None });
+                self.send_resignation(step, name);
+            }
         }
     }
 }

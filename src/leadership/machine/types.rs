@@ -72,6 +72,15 @@ pub enum Campaigned {
     LeaseGone,
 }
 
+/// What a hand-over came to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum HandedOver {
+    /// The successor's record stands.
+    To(ReplicaId),
+    /// Nobody is there who may lead, or something was otherwise than seen: nothing was changed.
+    ToNobody,
+}
+
 /// What the process tells the session's thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Report {
@@ -129,6 +138,15 @@ pub enum Report {
     },
     /// The workers live. Once a second, through the worker runtime.
     Beat,
+    /// An operator wants this term's leader to hand over. Means nothing to any other term.
+    HandOver {
+        /// The election.
+        election: ElectionName,
+        /// The term.
+        term: Term,
+        /// The successor; any that may lead where there is none.
+        to: Option<ReplicaId>,
+    },
     /// The replica shows another schedule from now on.
     ScheduleFingerprint(String),
     /// Hand over and leave.
@@ -154,6 +172,8 @@ pub enum Event {
     Campaigned(OpId, ElectionName, Result<Campaigned, Failed>),
     /// A resignation was answered, or not.
     Resigned(OpId, ElectionName, Result<ResignOutcome, Failed>),
+    /// A hand-over was answered, or not.
+    Transferred(OpId, ElectionName, Result<HandedOver, Failed>),
     /// The replica's record was put, or not.
     Registered(OpId, Result<RegisterOutcome, Failed>),
     /// The replicas were counted, or not.

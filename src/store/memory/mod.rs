@@ -36,6 +36,7 @@ mod state;
 mod tenure;
 mod units;
 mod views;
+mod wishes;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

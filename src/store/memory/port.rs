@@ -10,14 +10,14 @@ use uuid::Uuid;
 use super::MemoryStore;
 use super::state::{Done, MemoryState};
 use super::tenure::MemoryTenure;
-use crate::domain::{Claim, ElectionName};
+use crate::domain::{Claim, ElectionName, Term};
 use crate::store::bounds::LIST_ROWS;
 use crate::store::{
     Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, FenceReject, HaltReport,
     Health, HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
     PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
     RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
-    TenureStore, UnitFilter, UnitView,
+    TenureStore, TransferAsked, TransferWish, UnitFilter, UnitView, Wishes,
 };
 
 /// There is one schema.
@@ -176,6 +176,26 @@ impl Store for MemoryStore {
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
         self.look("merchant_holds", |state, _now| state.merchant_holds())
+    }
+
+    async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError> {
+        self.look("wishes", |state, _now| state.wishes(replica))
+    }
+
+    async fn cordon(&self, replica: &str, cordoned: bool, reason: &str, actor: &Actor) -> Result<bool, StoreError> {
+        self.operate("cordon", |state, now| Ok(state.cordon(replica, cordoned, reason, actor, now)))
+    }
+
+    async fn ask_transfer(
+        &self,
+        election: &ElectionName,
+        term: Term,
+        to: Option<&str>,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<TransferAsked, StoreError> {
+        let wish = TransferWish { election: election.clone(), term, to: to.map(ToOwned::to_owned) };
+        self.operate("ask_transfer", |state, now| Ok(state.ask_transfer(wish.clone(), reason, actor, now)))
     }
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {

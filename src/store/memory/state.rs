@@ -1,7 +1,7 @@
 //! The content as a value, and what every operation on it shares: ids, the fence's answer, runs and units by what they belong
 //! to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use super::rows::{
 use crate::domain::instruction::InstructionKind;
 use crate::domain::run::RunState;
 use crate::domain::{Claim, ElectionName};
-use crate::store::{CoordinatorBinding, Entered, FenceReject, Lineage, StoreError};
+use crate::store::{CoordinatorBinding, Entered, FenceReject, Lineage, StoreError, TransferWish};
 
 /// The store's whole content.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,10 @@ pub struct MemoryState {
     pub(super) receivers: BTreeMap<String, Receiver>,
     /// Merchants.
     pub(super) holds: BTreeMap<String, Hold>,
+    /// Replicas that shall not lead.
+    pub(super) cordons: BTreeSet<String>,
+    /// The last hand-over asked for, by election.
+    pub(super) transfers: BTreeMap<ElectionName, TransferWish>,
 }
 
 /// What an operation came to, and so whether it counts.
@@ -100,6 +104,8 @@ impl MemoryState {
             instructions: BTreeMap::new(),
             receivers: BTreeMap::new(),
             holds: BTreeMap::new(),
+            cordons: BTreeSet::new(),
+            transfers: BTreeMap::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::domain::instruction::InstructionState;
 use crate::domain::money::Currency;
 use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
-use crate::domain::{ElectionName, JobName};
+use crate::domain::{ElectionName, JobName, Term};
 
 /// What was found where a value of the domain was expected.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +75,12 @@ pub(super) fn job_name(row: &PgRow, column: &str) -> Result<JobName, sqlx::Error
 pub(super) fn election_name(row: &PgRow, column: &str) -> Result<ElectionName, sqlx::Error> {
     let text: &str = row.try_get(column)?;
     ElectionName::new(text).map_err(|error| unreadable(column, text, "an election name", error))
+}
+
+/// A term.
+pub(super) fn term(row: &PgRow, column: &str) -> Result<Term, sqlx::Error> {
+    let number: i64 = row.try_get(column)?;
+    Term::new(number).ok_or_else(|| unreadable(column, &number.to_string(), "a term", "below 0"))
 }
 
 /// A count, or another number that is never below 0.

@@ -53,6 +53,7 @@ mod tenure;
 mod ticks;
 mod tx;
 mod units;
+mod wishes;
 mod within;
 
 pub use places::PgShares;

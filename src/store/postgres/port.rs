@@ -13,15 +13,15 @@ use super::tenure::PgTenure;
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
     advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, requests, revert,
-    runs, status, units,
+    runs, status, units, wishes,
 };
-use crate::domain::{Claim, ElectionName};
+use crate::domain::{Claim, ElectionName, Term};
 use crate::store::{
     Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health,
     HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
     PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
     RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
-    TenureStore, UnitFilter, UnitView,
+    TenureStore, TransferAsked, UnitFilter, UnitView, Wishes,
 };
 
 /// An operation of single statements on the control pool.
@@ -209,6 +209,31 @@ impl Store for PgStore {
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
         reading!(self, "merchant_holds", connection => payout_acts::merchant_holds(connection))
+    }
+
+    async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError> {
+        control!(self, "wishes", CONTROL, connection => wishes::wishes(connection, replica))
+    }
+
+    async fn cordon(&self, replica: &str, cordoned: bool, reason: &str, actor: &Actor) -> Result<bool, StoreError> {
+        let mut tx = self.control_tx("cordon").await?;
+        let work = wishes::cordon(tx.conn(), replica, cordoned, reason, actor);
+        let worked = within("cordon", CONTROL, work).await;
+        finish(tx, worked).await
+    }
+
+    async fn ask_transfer(
+        &self,
+        election: &ElectionName,
+        term: Term,
+        to: Option<&str>,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<TransferAsked, StoreError> {
+        let mut tx = self.control_tx("ask_transfer").await?;
+        let work = wishes::ask_transfer(tx.conn(), election, term, to, reason, actor);
+        let worked = within("ask_transfer", CONTROL, work).await;
+        finish(tx, worked).await
     }
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {

@@ -59,6 +59,7 @@ mod ticks;
 mod tx;
 mod units;
 mod watch;
+mod wishes;
 mod within;
 
 pub use settings::SqliteSettings;

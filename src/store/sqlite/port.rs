@@ -14,15 +14,15 @@ use super::tx::{Done, read};
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
     advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, requests, revert,
-    runs, status, units,
+    runs, status, units, wishes,
 };
-use crate::domain::{Claim, ElectionName};
+use crate::domain::{Claim, ElectionName, Term};
 use crate::store::{
     Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health,
     HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
     PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
     RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
-    TenureStore, UnitFilter, UnitView,
+    TenureStore, TransferAsked, UnitFilter, UnitView, Wishes,
 };
 
 /// An operation that reads one snapshot on a control session.
@@ -207,6 +207,25 @@ impl Store for SqliteStore {
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
         reading!(self, "merchant_holds", connection => payout_acts::merchant_holds(connection))
+    }
+
+    async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError> {
+        control!(self, "wishes", CONTROL, connection => wishes::wishes(connection, replica))
+    }
+
+    async fn cordon(&self, replica: &str, cordoned: bool, reason: &str, actor: &Actor) -> Result<bool, StoreError> {
+        acting!(self, "cordon", connection => wishes::cordon(connection, replica, cordoned, reason, actor))
+    }
+
+    async fn ask_transfer(
+        &self,
+        election: &ElectionName,
+        term: Term,
+        to: Option<&str>,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<TransferAsked, StoreError> {
+        acting!(self, "ask_transfer", connection => wishes::ask_transfer(connection, election, term, to, reason, actor))
     }
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {

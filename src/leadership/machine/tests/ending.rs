@@ -239,3 +239,60 @@ fn a_tenure_that_ends_unasked_has_failed() {
     assert!(commands.contains(&Command::Forget { claim }));
     resigning(&commands);
 }
+
+/// A leader whose term the store has accepted, asked to hand over, with its tenure ended.
+fn handing_over(to: Option<&str>) -> (Rig, Claim, Vec<Command>) {
+    let (mut rig, claim) = Rig::leading();
+    rig.report(Report::Accepted { claim: claim.clone() });
+    let wish = Report::HandOver { election: claim.election.clone(), term: claim.term, to: to.map(replica) };
+    let commands = rig.report(wish.clone());
+    let [(_, EndMode::Planned { .. }, EndReason::Transfer)] = ending(&commands)[..] else { panic!("{commands:?}") };
+    assert!(rig.report(wish).is_empty(), "asked again it is under way");
+    let commands = rig.report(Report::Ended { claim: claim.clone() });
+    (rig, claim, commands)
+}
+
+fn transferring(commands: &[Command]) -> (OpId, Claim, Option<ReplicaId>, Revision) {
+    let found = commands.iter().find_map(|command| match command {
+        Command::Transfer { op, claim, to, won, .. } => Some((*op, claim.clone(), to.clone(), *won)),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("no transfer in {commands:?}"))
+}
+
+#[test]
+fn a_hand_over_ends_the_tenure_as_planned_and_then_puts_the_successor_in_one_step() {
+    let (mut rig, claim, commands) = handing_over(Some("b"));
+    assert!(!commands.iter().any(|c| matches!(c, Command::Resign { .. })), "the place is never free: {commands:?}");
+    let (op, next, to, won) = transferring(&commands);
+    assert!(next.term > claim.term && next.tenure_id != claim.tenure_id && to == Some(replica("b")));
+    assert_eq!(won, Revision(20));
+    let commands = rig.event(Event::Transferred(op, claim.election.clone(), Ok(HandedOver::To(replica("b")))));
+    reading(&commands, "settlement");
+    assert!(rig.leads().is_empty());
+}
+
+#[test]
+fn a_hand_over_that_fails_or_is_unknown_gives_the_key_up_as_ever() {
+    for outcome in [Ok(HandedOver::ToNobody), Err(Failed)] {
+        let (mut rig, claim, commands) = handing_over(None);
+        let (op, _, to, _) = transferring(&commands);
+        assert_eq!(to, None);
+        let commands = rig.event(Event::Transferred(op, claim.election.clone(), outcome));
+        let (_, won) = resigning(&commands);
+        assert_eq!(won, Revision(20), "only if it is still of the own win");
+    }
+}
+
+#[test]
+fn a_hand_over_of_another_term_to_oneself_or_before_the_store_accepted_means_nothing() {
+    let (mut rig, claim) = Rig::leading();
+    let wish =
+        |term, to: Option<&str>| Report::HandOver { election: claim.election.clone(), term, to: to.map(replica) };
+    assert!(rig.report(wish(claim.term, None)).is_empty(), "not accepted yet");
+    rig.report(Report::Accepted { claim: claim.clone() });
+    let later = Term::next_after(claim.term, claim.term).expect("a term");
+    assert!(rig.report(wish(later, None)).is_empty());
+    assert!(rig.report(wish(claim.term, Some("me"))).is_empty());
+    assert_eq!(rig.leads(), [claim]);
+}

@@ -140,7 +140,8 @@ impl Small {
             | Command::Revoke { .. }
             | Command::Read { .. }
             | Command::Campaign { .. }
-            | Command::Resign { .. } => self.under_way.push((node, Message::Request(command))),
+            | Command::Resign { .. }
+            | Command::Transfer { .. } => self.under_way.push((node, Message::Request(command))),
         }
     }
 

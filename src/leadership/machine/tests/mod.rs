@@ -10,11 +10,14 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Campaigned, Command, EndMode, Event, Failed, Luck, Machine, Note, Now, OpId, Report, Settings};
+use super::{
+    Campaigned, Command, EndMode, Event, Failed, HandedOver, Luck, Machine, Note, Now, OpId, Report, Settings,
+};
 use crate::domain::{Claim, ElectionName, Moment, ReplicaId, TenureId, Term};
 use crate::leadership::reason::{EndReason, SessionState};
 use crate::leadership::record::{
-    ElectionState, Grant, LeaderRecord, LeaseId, Members, RenewOutcome, Revision, SeenLeader, Vacancy,
+    ElectionState, Grant, LeaderRecord, LeaseId, Members, RenewOutcome, Revision, SeenLeader, Transfer,
+    TransferOutcome, Vacancy,
 };
 
 const TTL: Duration = Duration::from_secs(5);

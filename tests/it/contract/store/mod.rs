@@ -16,6 +16,7 @@ mod recovery;
 mod refusals;
 mod requests;
 mod units;
+mod wishes;
 
 use std::sync::{Arc, Mutex};
 
@@ -137,6 +138,9 @@ macro_rules! contract {
                     a_retry_sets_back_what_is_set_aside_and_nothing_else,
                     a_call_that_was_final_without_effect_is_retried_under_a_key_of_its_own,
                     a_held_call_of_a_receiver_that_is_idempotent_is_retried_under_its_key_and_in_doubt;
+                wishes:
+                    a_cordon_is_of_one_replica_put_once_lifted_once_and_written_down_each_time,
+                    a_transfer_is_asked_of_the_term_in_force_and_means_nothing_to_the_next;
                 ledger:
                     amounts_are_exact_in_every_currency_and_the_same_in_unit_and_instruction,
                     a_negative_net_is_carried_into_the_next_run_of_its_job_and_of_no_other,

@@ -23,6 +23,25 @@ impl World {
                 let outcome = self.coordinator.resign(now, &election, won);
                 Event::Resigned(op, election, Ok(outcome))
             }
+            Command::Transfer { op, claim, to, won, term_revision } => {
+                let own = replica(&self.nodes[index].id);
+                let heirs = self.coordinator.replicas(now).into_iter().filter(|heir| {
+                    heir.replica_id != own
+                        && heir.eligible.contains(&claim.election)
+                        && to.as_ref().is_none_or(|to| *to == heir.replica_id)
+                });
+                let outcome = heirs.map(|heir| (heir.replica_id, heir.lease_id)).next().map_or(
+                    HandedOver::ToNobody,
+                    |(heir, lease)| {
+                        let record = record_of(&claim, heir.as_str(), lease);
+                        match self.coordinator.transfer(now, &Transfer { won, term_revision, record }) {
+                            TransferOutcome::Transferred { .. } => HandedOver::To(heir),
+                            TransferOutcome::NotTransferred { .. } => HandedOver::ToNobody,
+                        }
+                    },
+                );
+                Event::Transferred(op, claim.election, Ok(outcome))
+            }
             Command::Campaign { op, claim, lease, vacancy, term_revision } => {
                 let record = record_of(&claim, &self.nodes[index].id, lease);
                 let campaign = Campaign { record: record.clone(), vacancy, term_revision };
@@ -73,6 +92,7 @@ pub(super) fn failure(command: &Command) -> Event {
         Command::Read { op, election } => Event::Read(op, election, Err(Failed)),
         Command::Campaign { op, claim, .. } => Event::Campaigned(op, claim.election, Err(Failed)),
         Command::Resign { op, election, .. } => Event::Resigned(op, election, Err(Failed)),
+        Command::Transfer { op, claim, .. } => Event::Transferred(op, claim.election, Err(Failed)),
         Command::Register { op, .. } => Event::Registered(op, Err(Failed)),
         Command::Survey { op } => Event::Surveyed(op, Err(Failed)),
         other => panic!("not for the coordinator: {other:?}"),

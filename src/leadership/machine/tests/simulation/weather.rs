@@ -47,6 +47,14 @@ impl World {
                 let delay = millis(self.rng.u64(0..3000));
                 self.schedule(index, delay, Delivery::Answer(Event::Reported(back)));
             }
+            // Whoever leads is asked to hand over, also where it has just ended or another leads.
+            25..32 if self.nodes[index].up => {
+                let claim = self.nodes[index].tenures.values().next().cloned();
+                if let Some(Claim { election, term, .. }) = claim {
+                    let named = self.rng.bool().then(|| replica(&self.nodes[self.rng.usize(0..NODES)].id));
+                    self.hand(index, Event::Reported(Report::HandOver { election, term, to: named }));
+                }
+            }
             18..20 if self.plan == Plan::StormAndWipes => self.coordinator.wipe(),
             20..23 if self.plan == Plan::StormAndWipes => {
                 self.coordinator.delete_leader_by_hand(&election(ELECTIONS[0]));

@@ -288,6 +288,7 @@ impl World {
             | Command::Read { .. }
             | Command::Campaign { .. }
             | Command::Resign { .. }
+            | Command::Transfer { .. }
             | Command::Register { .. }
             | Command::Survey { .. } => self.send(index, command),
         }

@@ -1,0 +1,4 @@
+-- Hand-overs that are asked of the terms in force.
+select t.election, t.term, t.to_replica from transfer t
+join fence f on f.election = t.election and f.term = t.term
+order by t.election;
