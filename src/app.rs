@@ -19,6 +19,7 @@ mod eligibility;
 mod error;
 mod memory;
 mod observers;
+mod reading;
 mod replica;
 mod schedule_file;
 mod shares;

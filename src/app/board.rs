@@ -15,15 +15,20 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::domain::job::JobDefinition;
 use crate::domain::{ElectionName, Moment, Term};
-use crate::leadership::{ElectionView, Gate, LeadershipView, ReplicaDescription, SessionState, Suspicion};
+use crate::leadership::{
+    ElectionView, Gate, LeadershipView, ReplicaDescription, ReplicaRecord, SessionState, Suspicion,
+};
 use crate::schedule::Schedule;
 use crate::store::{StatusView, StoreFigures};
 use crate::telemetry::{ElectionObservation, Metrics, Observation};
 use crate::tenure::ScheduleInForce;
-use crate::web::Picture;
+use crate::web::{Aged, Details, ElectionLine, NextTick, Page, Picture};
 
 /// The workers beat once a second; a replica whose last beat is older than this does not live.
 pub(super) const BEAT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Whoever looks at the status page comes back sooner than this.
+const LOOKED_AT_WITHIN: Duration = Duration::from_mins(1);
 
 /// What is known of the store.
 #[derive(Debug, Default)]
@@ -63,6 +68,12 @@ pub(super) struct Board {
     figures: Mutex<BTreeMap<ElectionName, StoreFigures>>,
     store: Mutex<StoreSeen>,
     schedule: Mutex<ScheduleSeen>,
+    /// What the status page shows beside the status, when it was read.
+    details: Mutex<Option<(Moment, Details)>>,
+    /// Who was registered, when they were listed.
+    replicas: Mutex<Option<(Moment, Vec<ReplicaRecord>)>>,
+    /// When the status page was last asked for.
+    looked_at: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -86,6 +97,9 @@ impl Board {
             figures: Mutex::default(),
             store: Mutex::default(),
             schedule: Mutex::default(),
+            details: Mutex::default(),
+            replicas: Mutex::default(),
+            looked_at: AtomicU64::new(0),
         }
     }
 
@@ -148,6 +162,22 @@ impl Board {
     /// The store's status was read.
     pub(super) fn store_status(&self, status: StatusView) {
         lock(&self.store).status = Some((clock::boottime(), status));
+    }
+
+    /// More of the store was read, for the status page.
+    pub(super) fn store_details(&self, details: Details) {
+        *lock(&self.details) = Some((clock::boottime(), details));
+    }
+
+    /// The registered replicas were listed.
+    pub(super) fn replicas(&self, replicas: Vec<ReplicaRecord>) {
+        *lock(&self.replicas) = Some((clock::boottime(), replicas));
+    }
+
+    /// Whether somebody asked for the status page a moment ago.
+    pub(super) fn is_looked_at(&self) -> bool {
+        let last = Moment::after_boot(Duration::from_nanos(self.looked_at.load(Ordering::Relaxed)));
+        clock::boottime().since(last) < LOOKED_AT_WITHIN
     }
 
     /// The store's time now, as far as it is known.
@@ -293,6 +323,37 @@ impl Picture for Board {
             "store": self.store_json(now),
         })
     }
+
+    fn page(&self) -> Page {
+        let now = clock::boottime();
+        self.looked_at.store(nanos(now), Ordering::Relaxed);
+        let (schedule, schedule_refused) = {
+            let seen = lock(&self.schedule);
+            (Arc::clone(&seen.in_force), seen.refused.clone())
+        };
+        let elections = self.view().map(|view| view.elections).unwrap_or_default();
+        Page {
+            replica: self.replica.id.to_string(),
+            host: self.replica.host.clone(),
+            version: self.replica.version.clone(),
+            not_ready: self.not_ready(),
+            elections: elections.iter().map(|seen| self.election_line(seen)).collect(),
+            replicas: lock(&self.replicas).clone().map(|seen| aged(seen, now)),
+            fingerprint: schedule.fingerprint.clone(),
+            schedule_refused,
+            next: schedule
+                .jobs
+                .iter()
+                .map(|job| NextTick { job: job.name.to_string(), at: self.next_tick(job) })
+                .collect(),
+            status: lock(&self.store).status.clone().map(|seen| aged(seen, now)),
+            details: lock(&self.details).clone().map(|seen| aged(seen, now)),
+        }
+    }
+}
+
+fn aged<T>((at, value): (Moment, T), now: Moment) -> Aged<T> {
+    Aged { value, age: now.since(at) }
 }
 
 /// The status as the port shows it: a definition names merchants and limits, which are not for it.
@@ -332,17 +393,29 @@ impl Board {
         })
     }
 
+    fn election_line(&self, seen: &ElectionView) -> ElectionLine {
+        let gate = self.gate(&seen.election).filter(Gate::leads_now);
+        ElectionLine {
+            election: seen.election.to_string(),
+            leads_for: gate.map(|gate| gate.remaining()),
+            phase: seen.phase.as_str(),
+            leader: seen.leader.as_ref().map(|leader| (leader.leader_id.to_string(), leader.term.get())),
+        }
+    }
+
+    fn next_tick(&self, job: &JobDefinition) -> Option<DateTime<Utc>> {
+        Some(Schedule::new(&job.timing).ok()?.next_after(self.store_time()?)?.nominal)
+    }
+
     fn schedule_json(&self) -> Value {
         let (schedule, refused) = {
             let seen = lock(&self.schedule);
             (Arc::clone(&seen.in_force), seen.refused.clone())
         };
-        let now = self.store_time();
-        let next = |job: &JobDefinition| Some(Schedule::new(&job.timing).ok()?.next_after(now?)?.nominal);
         let jobs: Vec<Value> = schedule
             .jobs
             .iter()
-            .map(|job| json!({ "job": job.name, "election": job.election, "next_tick": next(job) }))
+            .map(|job| json!({ "job": job.name, "election": job.election, "next_tick": self.next_tick(job) }))
             .collect();
         json!({ "fingerprint": schedule.fingerprint, "jobs": jobs, "refused": refused })
     }

@@ -22,8 +22,6 @@ const SELDOM: Duration = Duration::from_secs(3);
 const CHECK_WITHIN: Duration = Duration::from_secs(3);
 /// A check has at least so long, also when patience is nearly over.
 const SHORTEST_CHECK: Duration = Duration::from_millis(500);
-/// How often the status is read for `/status.json`.
-const STATUS_EVERY: Duration = Duration::from_secs(5);
 
 /// What the task needs.
 pub(super) struct Eligibility {
@@ -153,21 +151,6 @@ impl Eligibility {
                 Verdict::MayNot(why) => Err(why.clone()),
             };
             self.leadership.report(Report::Eligible { election: election.clone(), eligible });
-        }
-    }
-}
-
-/// Reads the store's status for the board, until told to stop. Apart from the checks: it may be slower than they may.
-pub(super) async fn read_status(store: Arc<dyn Store>, board: Arc<Board>, stop: CancellationToken) {
-    loop {
-        match tokio::time::timeout(STATUS_EVERY, store.status()).await {
-            Ok(Ok(status)) => board.store_status(status),
-            // The health checks say what is wrong; the status page shows the age of what it has.
-            Ok(Err(error)) => tracing::debug!(%error, "the store's status could not be read"),
-            Err(_elapsed) => tracing::debug!("the store's status took too long"),
-        }
-        if stop.run_until_cancelled(tokio::time::sleep(STATUS_EVERY)).await.is_none() {
-            return;
         }
     }
 }

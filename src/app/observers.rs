@@ -9,7 +9,7 @@ use super::board::Board;
 use crate::domain::run::RunState;
 use crate::domain::unit::AttemptOutcome;
 use crate::domain::{ElectionName, JobName};
-use crate::leadership::{Observer, SessionState, TransitionReason};
+use crate::leadership::{Observer, ReplicaRecord, SessionState, TransitionReason};
 use crate::store::StoreFigures;
 use crate::telemetry::Labels;
 use crate::tenure::TenureObserver;
@@ -55,6 +55,10 @@ const OPERATIONS: &[&str] = &[
 pub(super) struct Observers(pub(super) Arc<Board>);
 
 impl Observer for Observers {
+    fn replicas(&self, replicas: Vec<ReplicaRecord>) {
+        self.0.replicas(replicas);
+    }
+
     fn transition(&self, _: &ElectionName, reason: TransitionReason) {
         self.0.metrics().transition(reason.as_str());
     }

@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
 use super::bridge::{ReportsToLeadership, hand_over_orders};
-use super::eligibility::{Eligibility, read_status};
+use super::eligibility::Eligibility;
 use super::error::ReplicaError;
 use super::observers::{Observers, labels};
+use super::reading;
 use super::schedule_file::{Watcher, in_force};
 use super::shares::Shares;
 use super::{binding, coordinator, host_name, start_log, store_link};
@@ -228,7 +229,7 @@ impl Start {
             resign_without_store: self.config.coordinator.resign_without_store,
         };
         parts.spawn("eligibility", eligibility.run(parts.ending.clone()));
-        parts.spawn("the store's status", read_status(Arc::clone(store), Arc::clone(board), parts.ending.clone()));
+        parts.spawn("the store's status", reading::read(Arc::clone(store), Arc::clone(board), parts.ending.clone()));
         let watcher = Watcher {
             config: Arc::clone(&self.config),
             elections: self.elections.clone(),

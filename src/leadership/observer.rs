@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::reason::{SessionState, Suspicion, TransitionReason};
-use super::record::Members;
+use super::record::{Members, ReplicaRecord};
 use crate::domain::ElectionName;
 
 /// Told by the session's thread, in order. Implementations must not block.
@@ -28,6 +28,8 @@ pub trait Observer: Send + Sync {
     fn coordinator_up(&self, _up: bool) {}
     /// How many of the coordinator's members answer.
     fn members(&self, _members: Members) {}
+    /// Who is registered, every few seconds.
+    fn replicas(&self, _replicas: Vec<ReplicaRecord>) {}
 }
 
 /// Observes nothing.

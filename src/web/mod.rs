@@ -1,4 +1,4 @@
-//! The read-only HTTP port: `/livez`, `/readyz`, `/metrics`, `/status.json`.
+//! The read-only HTTP port: the status page at `/`, and `/livez`, `/readyz`, `/metrics`, `/status.json`.
 //!
 //! Why a thread of its own: a replica whose workers or store hang must still say so. The port runs on its own
 //! single-threaded runtime and reads from a [`Picture`], which answers from memory and never waits.
@@ -12,9 +12,11 @@
 //! and shows keys and counts only.
 
 mod listener;
+mod page;
 mod routes;
 mod server;
 
 pub use listener::{MOST_CONNECTIONS, SILENCE};
+pub use page::{Aged, Details, ElectionLine, NextTick, Page};
 pub use routes::{Picture, router};
 pub use server::{WebError, WebServer};

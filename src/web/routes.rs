@@ -9,6 +9,8 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 
+use super::page::{self, Page};
+
 /// What the port shows. Every method answers at once, from memory.
 pub trait Picture: Send + Sync + 'static {
     /// Whether the workers' loop lives.
@@ -25,22 +27,37 @@ pub trait Picture: Send + Sync + 'static {
 
     /// The status, with the age of whatever is remembered from the store.
     fn status(&self) -> Value;
+
+    /// What the status page shows.
+    fn page(&self) -> Page;
 }
 
 /// The routes that exist, for whoever asks for another one.
-const ROUTES: [&str; 4] = ["/livez", "/readyz", "/metrics", "/status.json"];
+const ROUTES: [&str; 5] = ["/", "/livez", "/readyz", "/metrics", "/status.json"];
 
 type Shared = State<Arc<dyn Picture>>;
 
 /// The routes over a picture.
 pub fn router(picture: Arc<dyn Picture>) -> Router {
     Router::new()
+        .route("/", get(page))
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/status.json", get(status))
         .fallback(unknown)
         .with_state(picture)
+}
+
+async fn page(State(picture): Shared) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, page::policy()),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, page::render(&picture.page())).into_response()
 }
 
 async fn livez(State(picture): Shared) -> Response {

@@ -117,6 +117,7 @@ async fn serve(listener: TcpListener, picture: Arc<dyn Picture>, stop: Cancellat
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::page::Page;
     use super::*;
 
     struct Still {
@@ -135,6 +136,9 @@ mod tests {
         }
         fn status(&self) -> Value {
             json!({ "replica": "a" })
+        }
+        fn page(&self) -> Page {
+            Page::nothing_known("a")
         }
     }
 
@@ -156,6 +160,8 @@ mod tests {
         assert_eq!(get(&server, "/metrics").await, (200, "bursar_leader 0\n".to_owned()));
         assert_eq!(get(&server, "/status.json").await, (200, "{\"replica\":\"a\"}".to_owned()));
         let (code, body) = get(&server, "/").await;
+        assert!(code == 200 && body.starts_with("<!DOCTYPE html>"), "{body}");
+        let (code, body) = get(&server, "/nothing").await;
         assert_eq!(code, 404);
         assert!(body.contains("/status.json") && body.contains("/readyz"), "{body}");
         server.stop();

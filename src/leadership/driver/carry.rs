@@ -76,6 +76,9 @@ impl Shell {
                         self.members = members;
                         self.observer.members(members);
                     }
+                    if let Some(replicas) = answer.replicas {
+                        self.observer.replicas(replicas);
+                    }
                     if answer.error.is_some() {
                         self.last_error = answer.error;
                     }

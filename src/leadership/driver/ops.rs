@@ -22,6 +22,7 @@ const OPERATION_LIMIT: Duration = ATTEMPT_LIMIT.saturating_mul(2);
 pub(super) struct Answer {
     pub(super) event: Event,
     pub(super) members: Option<Members>,
+    pub(super) replicas: Option<Vec<ReplicaRecord>>,
     pub(super) error: Option<String>,
 }
 
@@ -36,7 +37,7 @@ async fn within<T>(
 }
 
 fn answer((event, error): (Event, Option<String>)) -> Answer {
-    Answer { event, members: None, error }
+    Answer { event, members: None, replicas: None, error }
 }
 
 type Port = Arc<dyn Coordinator>;
@@ -136,8 +137,9 @@ pub(super) async fn register(port: Port, op: OpId, record: ReplicaRecord) -> Ans
 pub(super) async fn survey(port: Port, op: OpId) -> Answer {
     let (listed, error) = within(port.list_replicas()).await;
     let members = tokio::time::timeout(OPERATION_LIMIT, port.members()).await.unwrap_or_default();
-    let count = listed.map(|replicas| u32::try_from(replicas.len()).unwrap_or(u32::MAX));
-    Answer { event: Event::Surveyed(op, count), members: Some(members), error }
+    let count =
+        listed.as_ref().map(|replicas| u32::try_from(replicas.len()).unwrap_or(u32::MAX)).map_err(|failed| *failed);
+    Answer { event: Event::Surveyed(op, count), members: Some(members), replicas: listed.ok(), error }
 }
 
 /// Watches until the watch is over. It only wakes.

@@ -1,0 +1,59 @@
+//! Reads the store for the board, so that the HTTP port can answer from memory. Apart from the checks: it may be slower.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::board::Board;
+use crate::domain::instruction::InstructionState;
+use crate::domain::unit::UnitState;
+use crate::store::{PayoutFilter, Store, StoreError, UnitFilter};
+use crate::web::Details;
+
+/// How often the status is read, and the rest of the page while somebody looks at it.
+const EVERY: Duration = Duration::from_secs(5);
+/// Nobody has looked at the page for a while: its details are read each so many times.
+const SELDOM: u32 = 6;
+/// Rows of each list.
+const ROWS: u32 = 20;
+
+/// Reads until told to stop.
+pub(super) async fn read(store: Arc<dyn Store>, board: Arc<Board>, stop: CancellationToken) {
+    let mut turn = 0_u32;
+    loop {
+        match tokio::time::timeout(EVERY, store.status()).await {
+            Ok(Ok(status)) => board.store_status(status),
+            // The health checks say what is wrong; the status page shows the age of what it has.
+            Ok(Err(error)) => tracing::debug!(%error, "the store's status could not be read"),
+            Err(_elapsed) => tracing::debug!("the store's status took too long"),
+        }
+        if turn.is_multiple_of(SELDOM) || board.is_looked_at() {
+            match tokio::time::timeout(EVERY, details(&*store)).await {
+                Ok(Ok(details)) => board.store_details(details),
+                Ok(Err(error)) => tracing::debug!(%error, "the status page's details could not be read"),
+                Err(_elapsed) => tracing::debug!("the status page's details took too long"),
+            }
+        }
+        turn = turn.wrapping_add(1);
+        if stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn details(store: &dyn Store) -> Result<Details, StoreError> {
+    let aside = UnitFilter { state: Some(UnitState::SetAside), limit: ROWS, ..UnitFilter::default() };
+    let mut in_doubt = Vec::new();
+    for state in [InstructionState::Unknown, InstructionState::Held] {
+        let filter =
+            PayoutFilter { state: Some(state), run: None, merchant: None, key: None, above: None, limit: ROWS };
+        in_doubt.extend(store.payouts(&filter).await?);
+    }
+    Ok(Details {
+        history: store.history(ROWS).await?,
+        set_aside: store.units(&aside).await?,
+        in_doubt,
+        receivers: store.receivers().await?,
+    })
+}

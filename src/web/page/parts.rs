@@ -1,0 +1,298 @@
+//! The page's sections.
+
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use maud::{Markup, html};
+
+use super::data::{Details, Page};
+use crate::domain::ElectionName;
+use crate::store::{ActView, ElectionStatus, FenceReject, JobStatus, PayoutView, RunSummary, TermView, UnitView};
+
+/// Rows of each list; more are one command away.
+const ROWS: usize = 12;
+
+/// A figure's age in words.
+fn age(of: Duration) -> Markup {
+    html! { span.age { " (as of " (words(of)) " ago)" } }
+}
+
+pub(super) fn words(time: Duration) -> String {
+    match time.as_secs() {
+        0 => "less than 1 s".to_owned(),
+        seconds @ 1..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+fn span(from: DateTime<Utc>, to: DateTime<Utc>) -> String {
+    words((to - from).to_std().unwrap_or(Duration::ZERO))
+}
+
+fn time(at: DateTime<Utc>) -> Markup {
+    let text = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    html! { time datetime=(text) { (text) } }
+}
+
+fn time_or_dash(at: Option<DateTime<Utc>>) -> Markup {
+    at.map_or_else(|| html! { "–" }, time)
+}
+
+/// A table that scrolls by itself on a narrow screen, and by the keyboard.
+fn table(label: &str, columns: &[&str], rows: &[Markup]) -> Markup {
+    html! {
+        div.table tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { @for column in columns { th scope="col" { (column) } } } }
+                tbody { @for row in rows { tr { (row) } } }
+            }
+        }
+    }
+}
+
+fn not_read() -> Markup {
+    html! { p.warn { "The store was not read yet." } }
+}
+
+pub(super) fn readiness(page: &Page) -> Markup {
+    html! {
+        @if page.not_ready.is_empty() {
+            p role="status" { span.good { "Ready: " } "this replica leads, or could." }
+        } @else {
+            p role="status" { span.bad { "Not ready: " } (page.not_ready.join("; ")) }
+        }
+        @if let Some(why) = &page.schedule_refused {
+            p.bad { "The schedule file is refused, and the one before goes on: " (why) }
+        }
+    }
+}
+
+pub(super) fn elections(page: &Page) -> Markup {
+    let rows: Vec<Markup> = page
+        .elections
+        .iter()
+        .map(|line| {
+            let stored = page.status.as_ref().and_then(|status| {
+                status.value.elections.iter().find(|election| election.election.as_str() == line.election)
+            });
+            html! {
+                th scope="row" { (line.election) }
+                td {
+                    @match &line.leader {
+                        Some((leader, term)) => { code { (leader) } ", term " (term) }
+                        None => { span.bad { "nobody" } }
+                    }
+                }
+                td { (time_or_dash(stored.and_then(|stored| stored.accepted_at))) }
+                td { (halted(stored)) }
+                td {
+                    @match line.leads_for {
+                        Some(left) => { span.good { "leads" } ", lease " (format!("{:.1}", left.as_secs_f64())) " s" }
+                        None => { (line.phase.replace('_', " ")) }
+                    }
+                }
+            }
+        })
+        .collect();
+    html! {
+        h2 { "Elections" @if let Some(status) = &page.status { (age(status.age)) } }
+        (table("Elections", &["election", "leader", "since", "halted", "this replica"], &rows))
+        @if let (Some(details), Some(status)) = (&page.details, &page.status) {
+            h2 { "Terms, newest first" (age(details.age)) }
+            ol.strip {
+                @for term in details.value.history.terms.iter().take(ROWS) { (term_card(term, status.value.now)) }
+            }
+        }
+    }
+}
+
+fn halted(stored: Option<&ElectionStatus>) -> Markup {
+    match stored.and_then(|stored| stored.fence.halt.as_ref()) {
+        Some(halt) => html! { span.bad { "halted" } " since " (time(halt.since)) " by " (halt.by) ": " (halt.reason) },
+        None => html! { "no" },
+    }
+}
+
+fn term_card(term: &TermView, now: DateTime<Utc>) -> Markup {
+    let lasted = span(term.accepted_at, term.ended_at.unwrap_or(now));
+    html! {
+        li.ended[term.ended_at.is_some()] {
+            strong { (term.election) " " (term.term) } br;
+            code { (term.replica) } br;
+            @match (&term.end_reason, term.ended_at) {
+                (Some(reason), Some(_)) => { (lasted) ", ended: " (reason.replace('_', " ")) }
+                (_, _) => { "for " (lasted) @if term.worked_at.is_none() { ", no work yet" } }
+            }
+        }
+    }
+}
+
+pub(super) fn replicas(page: &Page) -> Markup {
+    let Some(seen) = &page.replicas else {
+        return html! { h2 { "Replicas" } p.warn { "The coordinator was not asked yet." } };
+    };
+    let rows: Vec<Markup> = seen
+        .value
+        .iter()
+        .map(|replica| {
+            let may: Vec<&str> = replica.eligible.iter().map(ElectionName::as_str).collect();
+            let differs = replica.schedule_fingerprint != page.fingerprint;
+            html! {
+                th scope="row" { code { (replica.replica_id) } }
+                td { (replica.address) }
+                td { (replica.version) }
+                td { @if may.is_empty() { span.warn { "nothing now" } } @else { (may.join(", ")) } }
+                td {
+                    code { (replica.schedule_fingerprint.chars().take(12).collect::<String>()) }
+                    @if differs { " " span.warn { "differs" } }
+                }
+            }
+        })
+        .collect();
+    html! {
+        h2 { "Replicas" (age(seen.age)) }
+        (table("Replicas", &["replica", "address", "version", "may lead", "schedule"], &rows))
+    }
+}
+
+pub(super) fn jobs(page: &Page) -> Markup {
+    let Some(status) = &page.status else { return html! { h2 { "Jobs" } (not_read()) } };
+    let row = |job: &JobStatus| {
+        let next = page.next.iter().find(|next| next.job == job.job.as_str()).and_then(|next| next.at);
+        html! {
+            th scope="row" { (job.job) }
+            td { (job.election) }
+            td { (job.handler) }
+            td {
+                (time_or_dash(job.last_tick))
+                @if let Some(state) = job.last_state { ", " (state.as_str().replace('_', " ")) }
+            }
+            td {
+                @match &job.paused {
+                    Some(reason) => { span.warn { "paused" } ": " (reason) }
+                    None => { (time_or_dash(next)) }
+                }
+            }
+        }
+    };
+    let rows: Vec<Markup> = status.value.jobs.iter().map(row).collect();
+    html! {
+        h2 { "Jobs" (age(status.age)) }
+        @if rows.is_empty() { p { "None yet: a leader brings in those of its schedule." } }
+        @else { (table("Jobs", &["job", "election", "handler", "last tick", "next tick"], &rows)) }
+    }
+}
+
+pub(super) fn runs(page: &Page) -> Markup {
+    let Some(status) = &page.status else { return html! {} };
+    let rows: Vec<Markup> = status.value.runs.iter().take(2 * ROWS).map(run).collect();
+    html! {
+        h2 { "Runs" (age(status.age)) }
+        @if rows.is_empty() { p { "None yet." } }
+        @else { (table("Runs", &["run", "tick", "state", "units", "set aside", "opened late by"], &rows)) }
+    }
+}
+
+fn run(run: &RunSummary) -> Markup {
+    let ended = run.units.total - run.units.pending;
+    html! {
+        th scope="row" { (run.job) " " (run.id) }
+        td { (time(run.tick)) }
+        td {
+            (run.state.as_str().replace('_', " "))
+            @if run.overdue { " " span.bad { "overdue" } }
+            @if let Some(why) = &run.why { ": " (why) }
+        }
+        td {
+            @if run.units.total > 0 {
+                progress max=(run.units.total) value=(ended) aria-label={ "units ended in run " (run.id) } {}
+                " " (ended) " of " (run.units.total)
+            } @else { "–" }
+        }
+        td { @if run.units.set_aside > 0 { span.bad { (run.units.set_aside) } } @else { "0" } }
+        td { (words(Duration::from_millis(u64::try_from(run.lateness_ms).unwrap_or(0)))) }
+    }
+}
+
+/// What wants a person.
+pub(super) fn trouble(page: &Page) -> Markup {
+    let Some(details) = &page.details else { return not_read() };
+    let Details { history, set_aside, in_doubt, receivers } = &details.value;
+    let aside: Vec<Markup> = set_aside.iter().take(ROWS).map(unit).collect();
+    let doubt: Vec<Markup> = in_doubt.iter().take(ROWS).map(payout).collect();
+    let stopped: Vec<Markup> = receivers
+        .iter()
+        .filter(|receiver| receiver.stopped_at.is_some())
+        .map(|receiver| {
+            html! {
+                th scope="row" { (receiver.origin) }
+                td { (time_or_dash(receiver.stopped_at)) }
+                td { (receiver.reason.as_deref().unwrap_or("–")) }
+                td { @if receiver.needs_resume { "by receivers resume" } @else { "by itself" } }
+            }
+        })
+        .collect();
+    html! {
+        h2 { "Units set aside, oldest first" (age(details.age)) }
+        @if aside.is_empty() { p { "None." } }
+        @else { (table("Units set aside", &["unit", "attempts", "error"], &aside)) }
+        h2 { "Payouts in doubt or held" (age(details.age)) }
+        @if doubt.is_empty() { p { "None." } }
+        @else { (table("Payouts in doubt or held", &["key", "state", "tries", "written"], &doubt)) }
+        h2 { "Receivers that are stopped" (age(details.age)) }
+        @if stopped.is_empty() { p { "None." } }
+        @else { (table("Receivers that are stopped", &["receiver", "since", "why", "ends"], &stopped)) }
+        h2 { "The last fencing rejects" (age(details.age)) }
+        @if history.rejects.is_empty() { p { "None: no write of an older term was tried." } }
+        @else { ul { @for reject in history.rejects.iter().take(ROWS) { li { (refusal(reject)) } } } }
+        h2 { "The last acts of operators" (age(details.age)) }
+        @if history.acts.is_empty() { p { "None." } }
+        @else { ul { @for act in history.acts.iter().take(ROWS) { li { (deed(act)) } } } }
+    }
+}
+
+fn unit(unit: &UnitView) -> Markup {
+    html! {
+        th scope="row" { "run " (unit.run) ", unit " (unit.id) }
+        td { (unit.attempts) }
+        td { (unit.last_error.as_deref().unwrap_or("–")) }
+    }
+}
+
+fn payout(payout: &PayoutView) -> Markup {
+    html! {
+        th scope="row" { code { (payout.key) } }
+        td {
+            (payout.state.as_str())
+            @if let Some(reason) = &payout.reason { ": " (reason.replace('_', " ")) }
+        }
+        td { (payout.attempts) }
+        td { (time(payout.created_at)) }
+    }
+}
+
+/// One refusal, in a sentence.
+fn refusal(reject: &FenceReject) -> Markup {
+    html! {
+        (time(reject.at)) ": " code { (reject.replica) } " presented term " (reject.presented.term) " of "
+        (reject.presented.election) " for " code { (reject.operation) } "; "
+        @match &reject.found {
+            Some(found) if found.term == reject.presented.term => { "the store had accepted that term from another tenure" }
+            Some(found) => { "term " (found.term) " was in force" }
+            None => { "nobody's term was in force" }
+        }
+        ". The store refused it, and nothing was written."
+    }
+}
+
+/// What an operator did. Of acts on merchants not on which: their ids are not for this port.
+fn deed(act: &ActView) -> Markup {
+    let shows_target = !act.action.starts_with("merchant") && !act.action.starts_with("import");
+    html! {
+        (time(act.at)) ": " (act.by) ", " strong { (act.action) }
+        @if shows_target { " " (act.target) }
+        @if let Some(reason) = &act.reason { ": " (reason) }
+    }
+}

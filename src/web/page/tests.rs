@@ -1,0 +1,101 @@
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::parts::words;
+use super::*;
+use crate::domain::{Claim, ElectionName, TenureId, Term};
+use crate::store::{ActView, FenceHolder, FenceReject, HistoryView, StatusView};
+
+fn tenure() -> TenureId {
+    TenureId(Uuid::nil())
+}
+
+fn term(number: i64) -> Term {
+    Term::new(number).expect("a term")
+}
+
+fn details() -> Details {
+    let election = ElectionName::new("settlement").expect("a name");
+    let reject = FenceReject {
+        presented: Claim { election, term: term(7), tenure_id: tenure() },
+        found: Some(FenceHolder { term: term(8), tenure_id: tenure() }),
+        operation: "settle".to_owned(),
+        replica: "r1".to_owned(),
+        at: DateTime::UNIX_EPOCH,
+    };
+    let act = |action: &str, target: &str| ActView {
+        at: DateTime::UNIX_EPOCH,
+        action: action.to_owned(),
+        target: target.to_owned(),
+        reason: Some("<script>alert(1)</script>".to_owned()),
+        by: "ops@host".to_owned(),
+        role: "role".to_owned(),
+        term: None,
+    };
+    let acts = vec![act("halt", "settlement"), act("merchant hold", "merchant-17")];
+    let history = HistoryView { terms: Vec::new(), rejects: vec![reject], acts };
+    Details { history, set_aside: Vec::new(), in_doubt: Vec::new(), receivers: Vec::new() }
+}
+
+fn page() -> Page {
+    let status = StatusView {
+        now: DateTime::<Utc>::UNIX_EPOCH,
+        deployment_id: None,
+        elections: Vec::new(),
+        jobs: Vec::new(),
+        runs: Vec::new(),
+        fencing_rejects: 1,
+    };
+    let age = Duration::from_secs(3);
+    Page {
+        status: Some(Aged { value: status, age }),
+        details: Some(Aged { value: details(), age }),
+        elections: vec![ElectionLine {
+            election: "settlement".to_owned(),
+            leads_for: Some(Duration::from_millis(8400)),
+            phase: "active",
+            leader: Some(("r2".to_owned(), 8)),
+        }],
+        ..Page::nothing_known("r2")
+    }
+}
+
+#[test]
+fn a_replica_that_knows_nothing_yet_says_so() {
+    let text = render(&Page::nothing_known("r1"));
+    for said in ["Not ready: ", "not connected yet", "The store was not read yet", "was not asked yet"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+#[test]
+fn a_refusal_is_a_sentence_and_every_part_from_elsewhere_has_its_age() {
+    let text = render(&page());
+    assert!(text.contains("presented term 7 of settlement for <code>settle</code>; term 8 was in force"), "{text}");
+    assert!(text.matches("as of 3 s ago").count() >= 6, "{text}");
+    assert!(text.contains("lease 8.4 s"), "{text}");
+}
+
+#[test]
+fn text_from_elsewhere_is_escaped_and_no_merchant_is_shown() {
+    let text = render(&page());
+    assert!(!text.contains("<script>alert") && text.contains("&lt;script&gt;alert"), "{text}");
+    assert!(!text.contains("merchant-17") && text.contains("merchant hold"), "{text}");
+}
+
+#[test]
+fn the_policy_allows_what_the_page_brings_along_and_nothing_else() {
+    let policy = policy();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    let text = render(&page());
+    assert_eq!((text.matches("<script").count(), text.matches("<style").count()), (1, 1), "as hashed");
+    assert!(!text.contains("style=\"") && !text.contains(" onclick"), "{text}");
+}
+
+#[test]
+fn an_age_is_said_in_the_unit_that_a_person_would_use() {
+    let said = [0, 1, 119, 120, 7199, 7200, 172_799, 172_800].map(|seconds| words(Duration::from_secs(seconds)));
+    assert_eq!(said, ["less than 1 s", "1 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
+}
