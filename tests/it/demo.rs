@@ -155,7 +155,10 @@ async fn a_full_demo_stays_up_with_its_status_until_it_is_ended() {
     wait_for(&demo, "Ctrl-C ends them");
     let log = demo.log();
     let page = log.lines().find_map(|line| line.strip_prefix("status of the leader: ")).expect("an address");
-    let status = reqwest::get(page).await.expect("it answers").text().await.expect("a body");
+    let get = async |address: String| reqwest::get(address).await.expect("it answers").text().await.expect("a body");
+    let shown = get(page.to_owned()).await;
+    assert!(shown.contains("<span class=\"good\">leads</span>"), "{shown}");
+    let status = get(format!("{page}status.json")).await;
     let status: Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!(status["elections"][0]["leading"], true, "{status}");
     demo.signal(Signal::INT);

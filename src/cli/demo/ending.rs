@@ -198,7 +198,7 @@ async fn status_page(stage: &Stage) -> Option<String> {
     let coordinator = crate::app::coordinator(&stage.config);
     let replicas = coordinator.list_replicas().await.ok()?;
     let leads = replicas.into_iter().find(|replica| replica.replica_id.as_str() == leader)?;
-    Some(format!("http://{}/status.json", leads.address))
+    Some(format!("http://{}/", leads.address))
 }
 
 #[cfg(test)]
