@@ -59,6 +59,10 @@ name = "clearing"
 cron = "*/15 * * * * *"
 handler = "sql"
 overlap = "skip"
+run_deadline = "{deadline}"
+[job.batch]
+size = 6
+concurrency = 1
 [job.retry]
 max_attempts = 2
 backoff = "1s..2s"
@@ -66,9 +70,10 @@ backoff = "1s..2s"
 units = "select 'account-' || n as key, null::jsonb as payload from generate_series(1, 60) n"
 settle = "{settle}"
 """
-WELL = "select pg_sleep(0.02), count(*) from bursar_batch"
+# Half a second for each batch, so that there is always something under way.
+WELL = "select pg_sleep(0.5), count(*) from bursar_batch"
 # One bad account of sixty; the others go on.
-ONE_BAD = "select 1 / (case when key = 'account-13' then 0 else 1 end) from bursar_batch"
+ONE_BAD = "select pg_sleep(0.02), 1 / (case when key = 'account-13' then 0 else 1 end) from bursar_batch"
 
 
 def dies_with_parent():
@@ -129,12 +134,12 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Live:
-    def __init__(self, binary, rules, scrape="2s", merchants=120):
+    def __init__(self, binary, rules, scrape="2s", merchants=120, exporter=False):
         self.binary, self.rules, self.scrape, self.merchants = str(binary), rules, scrape, merchants
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bursar-live-"))
         self.folder.chmod(0o755)
         self.processes, self.imported, self.ending = {}, 0, threading.Event()
-        self.deadline, self.window, self.settle = "45m", "1d", WELL
+        self.deadline, self.window, self.settle, self.exporter = "45m", "1m", WELL, exporter
 
     # --- processes -------------------------------------------------------------------------------------------------------
 
@@ -210,9 +215,13 @@ class Live:
         made = self.start("initdb", [str(programs / "initdb"), "--auth=trust", "--username=postgres", "--no-sync", "-D", str(data)], "postgres")
         if made.wait():
             raise SystemExit((self.folder / "initdb.log").read_text())
-        self.start("postgres", [
+        self.postgres = [
             str(programs / "postgres"), "-D", str(data), "-k", str(data), "-c", f"port={self.postgres_port}", "-c", "fsync=off",
-            "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"], "postgres")
+            "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"]
+        self.start_server()
+
+    def start_server(self):
+        self.start("postgres", self.postgres, "postgres")
         wait("PostgreSQL", lambda: self.psql("select 1", "postgres", check=False) == "1")
 
     def psql(self, sql, database="payments", user="postgres", check=True, file=None):
@@ -234,6 +243,7 @@ class Live:
             "global": {"scrape_interval": self.scrape, "evaluation_interval": "5s"},
             "rule_files": [str(self.rules)],
             "scrape_configs": [
+                *self.start_exporter(),
                 {"job_name": "bursar", "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{port}" for port in self.ports]}]},
                 {"job_name": "textfile", "honor_labels": True, "metrics_path": "/textfile",
                  "static_configs": [{"targets": [f"127.0.0.1:{self.start_textfile()}"]}]}],
@@ -244,8 +254,17 @@ class Live:
                                   f"--web.listen-address=127.0.0.1:{self.prometheus_port}"])
         wait("Prometheus", lambda: get(f"http://127.0.0.1:{self.prometheus_port}/-/ready"))
 
+    def start_exporter(self):
+        """Debian's postgres_exporter, with the role that reads."""
+        if not self.exporter or not shutil.which("prometheus-postgres-exporter"):
+            return []
+        port = free_port()
+        self.start("exporter", ["prometheus-postgres-exporter", f"--web.listen-address=127.0.0.1:{port}"], env={
+            "DATA_SOURCE_NAME": f"postgresql://bursar_reader@127.0.0.1:{self.postgres_port}/payments?sslmode=disable"})
+        return [{"job_name": "postgres", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}]
+
     def start_textfile(self):
-        """Stands in for the node exporter's text files and for postgres_exporter: serves what is put in `self.texts`."""
+        """Stands in for the node exporter's text files: serves what is put in `self.texts`."""
         self.texts = texts = {}
 
         class Texts(http.server.BaseHTTPRequestHandler):
@@ -253,7 +272,7 @@ class Live:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.end_headers()
-                self.wfile.write("".join(text() if callable(text) else text for text in list(texts.values())).encode())
+                self.wfile.write("".join(list(texts.values())).encode())
 
             def log_message(self, *_):
                 pass
