@@ -1,0 +1,79 @@
+-- The three roles of bursar in PostgreSQL, each with only what it needs. Run with psql, as a superuser (or a role that may create
+-- roles and owns the database), connected to bursar's database:
+--
+--   psql -d payments -f roles.sql                                     before the first migration: roles, schema
+--   bursar --config production.toml migrate                           as bursar_owner
+--   psql -d payments -f roles.sql                                     after every migration: rights on what is new
+--
+-- It can be run at any time, also beside running replicas, and ends with the same rights however often it is. Give the
+-- roles that log in passwords of their own (\password bursar_run) or certificates.
+--
+--   bursar_owner   owns the schema and migrates. Nothing runs under it between migrations.
+--   bursar_run     the replicas, and the commands of operators that act. It reads all, and writes what is listed below: no
+--                  journal, posting, batch, refusal or act of an operator can be changed or deleted by it, no table be emptied,
+--                  no trigger be switched off. All replicas use it: a leader ends the sessions of the one before it, which the
+--                  server lets a role do to itself. It needs no pg_signal_backend, no superuser, no ownership.
+--   bursar_reader  reads, and sees all sessions and settings (pg_monitor): status, history, audit, lists, reports, exporters.
+--
+-- bursar keeps no account numbers and no names, but merchants and amounts are there for bursar_reader to see.
+
+\set ON_ERROR_STOP on
+begin;
+
+select format('create role %I login', name)
+  from (values ('bursar_owner'), ('bursar_run'), ('bursar_reader')) as wanted (name)
+ where not exists (select from pg_roles r where r.rolname = wanted.name) \gexec
+
+select format('revoke all on database %I from public', current_database()) \gexec
+select format('grant connect on database %I to bursar_owner, bursar_run, bursar_reader', current_database()) \gexec
+-- bursar_batch, the view of the handler `sql`, is a temporary one.
+select format('grant temporary on database %I to bursar_run', current_database()) \gexec
+
+create schema if not exists bursar authorization bursar_owner;
+-- The migrations say `create schema if not exists`, and PostgreSQL asks for the right to create one even where it exists.
+select format('grant create on database %I to bursar_owner', current_database()) \gexec
+revoke all on schema bursar from public;
+grant usage on schema bursar to bursar_run, bursar_reader;
+
+-- What a migration makes can be read at once; the right to write comes from here, table by table.
+alter default privileges for role bursar_owner in schema bursar grant select on tables to bursar_run, bursar_reader;
+grant select on all tables in schema bursar to bursar_run, bursar_reader;
+grant pg_monitor to bursar_reader;
+
+-- Rights of bursar_run, beside reading. A table that is not here cannot be written; a test holds that each is here.
+create temporary table wanted (name, rights) on commit drop as
+values ('schema_migration', ''),
+       ('deployment', 'update'),
+       ('fence', 'insert, update'),
+       ('term_history', 'insert, update'),
+       ('fence_reject', 'insert'),
+       ('job', 'insert, update'),
+       ('run', 'insert, update'),
+       ('batch', 'insert'),
+       ('unit', 'insert, update, delete'),
+       ('operator_act', 'insert'),
+       ('request', 'insert, update'),
+       ('import', 'insert, update'),
+       ('entry', 'insert, update'),
+       ('journal', 'insert'),
+       ('posting', 'insert'),
+       ('instruction', 'insert, update'),
+       ('receiver', 'insert, update'),
+       ('merchant_hold', 'insert, delete'),
+       ('coordinator_lease', 'insert, update, delete'),
+       ('coordinator_election', 'insert, update'),
+       ('coordinator_replica', 'insert, update, delete');
+
+revoke insert, update, delete, truncate, references, trigger on all tables in schema bursar from bursar_run, bursar_reader;
+select format('grant %s on bursar.%I to bursar_run', w.rights, w.name)
+  from wanted w
+ where w.rights <> '' and to_regclass(format('bursar.%I', w.name)) is not null \gexec
+
+commit;
+
+-- Tables that have come with a migration and are not in the list: nothing to see is as it should be.
+select c.relname as not_listed_in_roles_sql
+  from pg_class c
+ where c.relnamespace = 'bursar'::regnamespace and c.relkind in ('r', 'p')
+   and not has_table_privilege('bursar_run', c.oid, 'insert') and not has_table_privilege('bursar_run', c.oid, 'update')
+   and c.relname <> 'schema_migration';
