@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::books::tell;
-use super::ground::{Ground, JOBS, command};
+use super::ground::{Ground, JOBS};
 use super::quiet::Quiet;
 use crate::support::cluster::ELECTION;
 
@@ -35,10 +35,11 @@ pub async fn inspect(ground: &Ground, quiet: &Quiet) -> Ledger {
         ends: counts(ground, "select coalesce(end_reason, '-'), count(*) from bursar.term_history group by 1").await,
         ..Ledger::default()
     };
-    // The last one may be at work: what it has on the wire is current, and no violation.
-    let (code, said) = command(&ground.operator, &["audit"]);
-    if code != Some(0) {
-        ledger.findings.push(format!("audit: {code:?}\n{said}"));
+    // The last one may be at work: what it has on the wire is current, and no violation. It reads all that was ever written,
+    // so it has more time than other commands.
+    let audit = ground.operator.command(&["audit"]);
+    if audit.code() != Some(0) {
+        ledger.findings.push(format!("audit: {}\n{}\n{}", audit.status, audit.stdout, audit.stderr));
     }
     ledger.terms = terms(ground, &mut ledger.findings).await;
     for job in JOBS {
