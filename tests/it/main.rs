@@ -13,6 +13,7 @@ mod contract;
 mod demo;
 mod desk;
 mod election;
+mod faults;
 mod fence;
 mod forgetting;
 mod handlers;

@@ -50,6 +50,13 @@ pub struct Etcd {
 #[derive(Debug, Clone)]
 pub struct EtcdSnapshot(PathBuf);
 
+impl EtcdSnapshot {
+    /// Removes it.
+    pub fn discard(self) {
+        scratch::remove(&self.0);
+    }
+}
+
 impl Etcd {
     /// Starts a cluster of its own and waits until each member answers.
     ///
@@ -157,6 +164,20 @@ impl Etcd {
         self.client().await.delete(key, None).await.expect("etcd answers").deleted() > 0
     }
 
+    /// Deletes a key by hand, as far as a member answers at once; says whether it was there.
+    pub async fn try_delete(&self, key: &str) -> Option<bool> {
+        for index in 0..self.size() {
+            let deleted = tokio::time::timeout(PROBE, async {
+                let deleted = self.try_client_of(index).await?.delete(key, None).await?.deleted();
+                Ok::<bool, etcd_client::Error>(deleted > 0)
+            });
+            if let Ok(Ok(deleted)) = deleted.await {
+                return Some(deleted);
+            }
+        }
+        None
+    }
+
     /// Deletes all keys below a prefix, as a wipe of one deployment does; says how many.
     pub async fn delete_all(&self, prefix: &str) -> i64 {
         let options = DeleteOptions::new().with_prefix();
@@ -215,6 +236,20 @@ impl Etcd {
         self.kill(index);
         self.launch(index);
         self.wait_ready(index);
+    }
+
+    /// Starts members again on their data, all at once, and waits until each answers: where they are the majority, none
+    /// does before the others.
+    pub fn restart_these(&self, members: &[usize]) {
+        for index in members {
+            self.kill(*index);
+        }
+        for index in members {
+            self.launch(*index);
+        }
+        for index in members {
+            self.wait_ready(*index);
+        }
     }
 
     /// Kills all members.

@@ -16,6 +16,7 @@
 
 pub mod cluster;
 pub mod database;
+pub mod disk;
 pub mod door;
 pub mod entries;
 pub mod etcd;
@@ -34,10 +35,12 @@ pub mod receiver;
 pub mod replica;
 pub mod sampler;
 pub mod scratch;
+pub mod setup;
 pub mod wait;
 
 pub use cluster::{Cluster, Pair, Setup};
 pub use database::Database;
+pub use disk::SmallDisk;
 pub use door::{BehindDoor, Door, always, door};
 pub use entries::Entries;
 pub use etcd::Etcd;

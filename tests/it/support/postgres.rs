@@ -119,7 +119,11 @@ impl Postgres {
 
     /// As [`Self::start`], with further settings (`name=value`) and variables of its environment (a false clock, say).
     pub fn start_with(settings: &[&str], env: &[(String, String)]) -> Self {
-        let folder = scratch::folder("postgres");
+        Self::start_in(scratch::folder("postgres"), settings, env)
+    }
+
+    /// As [`Self::start_with`], its files in that folder: a small disk, say.
+    pub fn start_in(folder: PathBuf, settings: &[&str], env: &[(String, String)]) -> Self {
         scratch::copy(seed(), &folder.join("data"));
         owned_by_postgres(&folder);
         let settings = SETTINGS.iter().chain(settings).map(|&setting| setting.to_owned()).collect();
@@ -273,6 +277,11 @@ impl Postgres {
                 .finish()
                 .stdout
                 .starts_with('f')
+    }
+
+    /// Whether it runs; it ends by itself where it cannot write its log.
+    pub fn is_running(&self) -> bool {
+        self.process().as_ref().is_some_and(Process::is_running)
     }
 
     /// Stops it and starts it again.

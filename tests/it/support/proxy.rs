@@ -23,8 +23,12 @@ use tokio::task::JoinSet;
 use super::ports::free_port;
 use super::wait::eventually_blocking;
 
+/// As the driver of PostgreSQL writes it, in either case.
+const COMMIT: &[u8] = b"COMMIT";
 /// What one read takes from a connection.
 const CHUNK: usize = 64 * 1024;
+/// How long after the client a server is reset.
+const LAST_WORDS: Duration = Duration::from_millis(20);
 
 /// What becomes of bytes in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +49,8 @@ struct Line {
     answers: Flow,
     /// Whether new connections are refused.
     refuse: bool,
+    /// Whether the server is not told of connections that were reset.
+    half_open: bool,
     /// Raised by a reset; connections of a lower one end with RST.
     era: u64,
     /// The proxy is gone.
@@ -58,6 +64,8 @@ struct Counts {
     requests: AtomicU64,
     answers: AtomicU64,
     listening: AtomicU64,
+    /// How many more connections are to be reset behind their COMMIT.
+    commits_to_reset: AtomicU64,
 }
 
 /// The proxy; dropped, its connections are reset and its port is closed.
@@ -87,7 +95,8 @@ impl Proxy {
     /// When it cannot listen.
     pub fn to(target: u16) -> Self {
         let port = free_port();
-        let line = Line { requests: Flow::Pass, answers: Flow::Pass, refuse: false, era: 0, closed: false };
+        let line =
+            Line { requests: Flow::Pass, answers: Flow::Pass, refuse: false, half_open: false, era: 0, closed: false };
         let (line, watching) = watch::channel(line);
         let counts = Arc::new(Counts::default());
         runtime().spawn(serve(port, target, watching, Arc::clone(&counts)));
@@ -133,13 +142,33 @@ impl Proxy {
 
     /// Makes the line whole: what was held passes, new connections are taken.
     pub fn heal(&self) {
-        self.line.send_modify(|line| (line.requests, line.answers, line.refuse) = (Flow::Pass, Flow::Pass, false));
+        self.counts.commits_to_reset.store(0, Ordering::SeqCst);
+        self.line.send_modify(|line| {
+            (line.requests, line.answers) = (Flow::Pass, Flow::Pass);
+            (line.refuse, line.half_open) = (false, false);
+        });
         self.wait_listening(true);
     }
 
     /// Ends all connections with RST; what was held is lost. New ones are treated as before.
     pub fn reset(&self) {
         self.line.send_modify(|line| line.era += 1);
+    }
+
+    /// Ends all connections with RST towards the client alone: until the line is healed, the server takes them for open.
+    /// New ones are treated as before.
+    pub fn half_open(&self) {
+        self.line.send_modify(|line| (line.era, line.half_open) = (line.era + 1, true));
+    }
+
+    /// Ends the next so many connections that hand over a COMMIT: the server gets it, the client gets RST for an answer.
+    pub fn reset_after_commits(&self, connections: u64) {
+        self.counts.commits_to_reset.store(connections, Ordering::SeqCst);
+    }
+
+    /// How many of these are still to come.
+    pub fn commits_to_reset(&self) -> u64 {
+        self.counts.commits_to_reset.load(Ordering::SeqCst)
     }
 
     /// Ends all connections with RST and refuses new ones.
@@ -182,7 +211,7 @@ impl Drop for Proxy {
 }
 
 /// Waits until the line is as wanted; `false` where that can no longer come to be.
-async fn until(line: &mut watch::Receiver<Line>, wanted: impl FnMut(&Line) -> bool) -> bool {
+async fn until<T>(line: &mut watch::Receiver<T>, wanted: impl FnMut(&T) -> bool) -> bool {
     // The reference that it gives is let go here: held on, it would lock the line.
     line.wait_for(wanted).await.is_ok()
 }
@@ -212,13 +241,19 @@ async fn serve(port: u16, target: u16, mut line: watch::Receiver<Line>, counts: 
     while connections.join_next().await.is_some() {}
 }
 
-async fn connection(client: TcpStream, target: u16, line: watch::Receiver<Line>, counts: Arc<Counts>) {
+async fn connection(client: TcpStream, target: u16, mut line: watch::Receiver<Line>, counts: Arc<Counts>) {
     counts.open.fetch_add(1, Ordering::SeqCst);
     let era = line.borrow().era;
-    let ends = relay(client, target, line, era, &counts).await;
-    for stream in ends {
-        // Not told so, the kernel would end them in good order.
-        stream.set_zero_linger().ok();
+    let mut ends = relay(client, target, line.clone(), era, &counts).await.into_iter();
+    if let Some(client) = ends.next() {
+        // Not told so, the kernel would end it in good order.
+        client.set_zero_linger().ok();
+    }
+    if let Some(server) = ends.next() {
+        // What it was sent last is to be read before the end is.
+        tokio::time::sleep(LAST_WORDS).await;
+        until(&mut line, |line| !line.half_open || line.closed).await;
+        server.set_zero_linger().ok();
     }
     counts.open.fetch_sub(1, Ordering::SeqCst);
 }
@@ -241,8 +276,11 @@ async fn relay(
     client.set_nodelay(true).ok();
     server.set_nodelay(true).ok();
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-    let requests = pump(from_client, to_server, line.clone(), era, |line| line.requests, &counts.requests);
-    let answers = pump(from_server, to_client, line, era, |line| line.answers, &counts.answers);
+    let broken = watch::Sender::new(false);
+    let way = Way { flow: |line| line.requests, count: &counts.requests, to_reset: Some(&counts.commits_to_reset) };
+    let requests = pump(from_client, to_server, line.clone(), era, way, &broken);
+    let way = Way { flow: |line| line.answers, count: &counts.answers, to_reset: None };
+    let answers = pump(from_server, to_client, line, era, way, &broken);
     let ((from_client, to_server, one), (from_server, to_client, other)) = tokio::join!(requests, answers);
     if one == Ended::Orderly && other == Ended::Orderly {
         return Vec::new();
@@ -258,15 +296,37 @@ enum Ended {
     Broken,
 }
 
+/// One direction of one connection.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    flow: fn(&Line) -> Flow,
+    count: &'a AtomicU64,
+    /// The connections to be reset behind a COMMIT, where it may carry one.
+    to_reset: Option<&'a AtomicU64>,
+}
+
+impl Way<'_> {
+    /// Whether these bytes are the last ones to pass.
+    fn ends_with(&self, bytes: &[u8]) -> bool {
+        let commits = || bytes.windows(COMMIT.len()).any(|word| word.eq_ignore_ascii_case(COMMIT));
+        let takes_one = |left: u64| left.checked_sub(1);
+        self.to_reset.is_some_and(|left| {
+            left.load(Ordering::SeqCst) > 0
+                && commits()
+                && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes_one).is_ok()
+        })
+    }
+}
+
 async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut line: watch::Receiver<Line>,
     era: u64,
-    flow: impl Fn(&Line) -> Flow,
-    count: &AtomicU64,
+    way: Way<'_>,
+    broken: &watch::Sender<bool>,
 ) -> (OwnedReadHalf, OwnedWriteHalf, Ended) {
-    let mut reset = line.clone();
+    let (mut reset, mut other_broken, flow) = (line.clone(), broken.subscribe(), way.flow);
     let pass = async {
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -291,122 +351,29 @@ async fn pump(
                 to.shutdown().await.ok();
                 return Ended::Orderly;
             }
-            let Ok(()) = to.write_all(chunk.get(..length).unwrap_or_default()).await else {
+            let bytes = chunk.get(..length).unwrap_or_default();
+            let last = way.ends_with(bytes);
+            if last {
+                // Before the bytes go: their answer is not to pass.
+                broken.send_replace(true);
+            }
+            let Ok(()) = to.write_all(bytes).await else {
                 return Ended::Broken;
             };
-            count.fetch_add(length as u64, Ordering::SeqCst);
+            way.count.fetch_add(length as u64, Ordering::SeqCst);
+            if last {
+                return Ended::Broken;
+            }
         }
     };
     let ended = tokio::select! {
         biased;
         _ = until(&mut reset, |line| line.era > era) => Ended::Broken,
+        _ = until(&mut other_broken, |broken| *broken), if way.to_reset.is_none() => Ended::Broken,
         ended = pass => ended,
     };
     (from, to, ended)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::ErrorKind;
-
-    use super::*;
-
-    /// A server that sends back what it gets, for as long as the test lives.
-    async fn echo(tasks: &mut JoinSet<()>) -> u16 {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("loopback");
-        let port = listener.local_addr().expect("it is bound").port();
-        tasks.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((mut stream, _)) = listener.accept().await {
-                connections.spawn(async move {
-                    let (mut from, mut to) = stream.split();
-                    tokio::io::copy(&mut from, &mut to).await.ok();
-                });
-            }
-        });
-        port
-    }
-
-    async fn ask(stream: &mut TcpStream, text: &[u8]) -> std::io::Result<Vec<u8>> {
-        stream.write_all(text).await?;
-        let mut answer = vec![0; text.len()];
-        tokio::time::timeout(Duration::from_millis(300), stream.read_exact(&mut answer))
-            .await
-            .map_err(|_| ErrorKind::TimedOut)??;
-        Ok(answer)
-    }
-
-    async fn connect(proxy: &Proxy) -> std::io::Result<TcpStream> {
-        TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).await
-    }
-
-    #[tokio::test]
-    async fn what_is_sent_over_a_cut_line_arrives_late_and_nobody_is_told() {
-        let mut tasks = JoinSet::new();
-        let proxy = Proxy::to(echo(&mut tasks).await);
-        let mut stream = connect(&proxy).await.expect("it listens");
-        assert_eq!(ask(&mut stream, b"one").await.expect("the line is whole"), b"one");
-        proxy.cut();
-        let mut fresh = connect(&proxy).await.expect("the kernel accepts");
-        assert_eq!(ask(&mut stream, b"two").await.expect_err("cut").kind(), ErrorKind::TimedOut);
-        assert_eq!(ask(&mut fresh, b"new").await.expect_err("cut").kind(), ErrorKind::TimedOut);
-        proxy.heal();
-        for (stream, text) in [(&mut stream, b"two"), (&mut fresh, b"new")] {
-            let mut late = [0; 3];
-            stream.read_exact(&mut late).await.expect("the line is whole");
-            assert_eq!(&late, text);
-        }
-        assert_eq!((proxy.accepted(), proxy.open()), (2, 2));
-    }
-
-    #[tokio::test]
-    async fn an_answer_is_lost_whose_request_arrived() {
-        let mut tasks = JoinSet::new();
-        let proxy = Proxy::to(echo(&mut tasks).await);
-        let mut stream = connect(&proxy).await.expect("it listens");
-        ask(&mut stream, b"one").await.expect("the line is whole");
-        proxy.cut_answers();
-        let before = proxy.request_bytes();
-        assert_eq!(ask(&mut stream, b"two").await.expect_err("cut").kind(), ErrorKind::TimedOut);
-        assert_eq!((proxy.request_bytes() - before, proxy.answer_bytes()), (3, 3));
-        proxy.reset();
-        assert_eq!(stream.read(&mut [0; 1]).await.expect_err("reset").kind(), ErrorKind::ConnectionReset);
-    }
-
-    #[tokio::test]
-    async fn a_refused_line_resets_what_is_open_and_is_taken_again_when_healed() {
-        let mut tasks = JoinSet::new();
-        let proxy = Proxy::to(echo(&mut tasks).await);
-        let mut stream = connect(&proxy).await.expect("it listens");
-        ask(&mut stream, b"one").await.expect("the line is whole");
-        proxy.refuse();
-        assert_eq!(stream.read(&mut [0; 1]).await.expect_err("reset").kind(), ErrorKind::ConnectionReset);
-        assert_eq!(connect(&proxy).await.expect_err("refused").kind(), ErrorKind::ConnectionRefused);
-        proxy.heal();
-        let mut again = connect(&proxy).await.expect("it listens");
-        assert_eq!(ask(&mut again, b"two").await.expect("the line is whole"), b"two");
-    }
-
-    #[tokio::test]
-    async fn a_delay_counts_in_each_direction() {
-        let mut tasks = JoinSet::new();
-        let proxy = Proxy::to(echo(&mut tasks).await);
-        let mut stream = connect(&proxy).await.expect("it listens");
-        proxy.delay(Duration::from_millis(50));
-        let before = bursar::clock::boottime();
-        ask(&mut stream, b"one").await.expect("within the test's patience");
-        assert!(bursar::clock::boottime().since(before) >= Duration::from_millis(100));
-    }
-
-    #[tokio::test]
-    async fn an_orderly_end_passes() {
-        let mut tasks = JoinSet::new();
-        let proxy = Proxy::to(echo(&mut tasks).await);
-        let mut stream = connect(&proxy).await.expect("it listens");
-        stream.write_all(b"last words").await.expect("the line is whole");
-        stream.shutdown().await.expect("the line is whole");
-        let mut all = Vec::new();
-        stream.read_to_end(&mut all).await.expect("no reset");
-        assert_eq!(all, b"last words");
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ mod book;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -76,6 +77,8 @@ pub struct Logged {
     pub connection: usize,
     /// Whether it was taken by the book, and not refused for its token.
     pub taken: bool,
+    /// The status of its answer; `None` where the connection was broken off instead, or is silent.
+    pub answered: Option<u16>,
 }
 
 #[derive(Debug, Default)]
@@ -101,6 +104,7 @@ impl Shared {
 /// The receiver; dropped, its port is closed and its connections are reset.
 pub struct Receiver {
     port: u16,
+    file: PathBuf,
     shared: Arc<Shared>,
     server: JoinHandle<()>,
 }
@@ -122,7 +126,8 @@ fn runtime() -> &'static Runtime {
 impl Receiver {
     /// Starts one, with an empty book.
     pub async fn start() -> Self {
-        let path = scratch::folder("receiver").join("book.db");
+        let file = scratch::folder("receiver").join("book.db");
+        let path = file.clone();
         let started = runtime().spawn(async move {
             let book = Book::open(&path, OtherBody::Unprocessable).await.expect("a book");
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
@@ -132,7 +137,17 @@ impl Receiver {
         let port = listener.local_addr().expect("bound").port();
         let shared = Arc::new(Shared { book, script: Mutex::default() });
         let server = runtime().spawn(serve(listener, Arc::clone(&shared)));
-        Self { port, shared, server }
+        Self { port, file, shared, server }
+    }
+
+    /// Where it listens on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The book's file, to be read.
+    pub fn book_file(&self) -> &Path {
+        &self.file
     }
 
     /// Where payouts go.
@@ -163,6 +178,11 @@ impl Receiver {
     /// All requests so far.
     pub fn log(&self) -> Vec<Logged> {
         self.shared.script().log.clone()
+    }
+
+    /// The requests from that one on, counted from 0.
+    pub fn log_from(&self, first: usize) -> Vec<Logged> {
+        self.shared.script().log.get(first..).unwrap_or_default().to_vec()
     }
 
     /// The requests with this key.
@@ -236,6 +256,13 @@ async fn attend(stream: TcpStream, shared: &Shared, connection: usize) -> std::i
         let books = matches!(act, Act::Book | Act::BookSlowly(_) | Act::BookAndReset | Act::BookAndSay(_));
         let answer = if books { Some(book(shared, &logged).await) } else { None };
         logged.taken = answer.as_ref().is_some_and(|answer| answer.status != 412);
+        logged.answered = match &act {
+            Act::Book | Act::BookSlowly(_) => answer.as_ref().map(|answer| answer.status),
+            Act::BookAndSay(text) | Act::Say(text) | Act::SaySlowly(_, text) => {
+                text.split_ascii_whitespace().nth(1).and_then(|status| status.parse().ok())
+            }
+            Act::BookAndReset | Act::Reset | Act::Silence => None,
+        };
         shared.script().log.push(logged);
         let said = match (&act, answer) {
             (Act::BookSlowly(time), Some(answer)) => {
@@ -306,5 +333,6 @@ async fn read(stream: &mut BufReader<TcpStream>, connection: usize) -> std::io::
         at: boottime(),
         connection,
         taken: false,
+        answered: None,
     }))
 }

@@ -95,6 +95,17 @@ impl Replica {
         replica
     }
 
+    /// Another with the same keys and schedule, but for its id and port, and nothing between it and its servers: for
+    /// commands while this one's lines are cut.
+    pub fn beside(&self, id: &str, coordinator: &[String], database: &str) -> Self {
+        let mut keys = locked(&self.keys).clone();
+        let endpoints: Vec<String> = coordinator.iter().map(|endpoint| quoted(endpoint)).collect();
+        set(&mut keys, "coordinator", "endpoints", format!("[{}]", endpoints.join(", ")));
+        set(&mut keys, "database", "url", quoted(database));
+        let schedule = fs::read_to_string(self.schedule()).expect("it was written");
+        Self::new(id, keys, &schedule, Vec::new(), None)
+    }
+
     /// Its id.
     pub fn id(&self) -> &str {
         &self.id

@@ -34,7 +34,7 @@ const STRETCH_GAP: Duration = Duration::from_millis(150);
 /// One answer of one replica.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The round: time since boot in units of [`EVERY`].
+    /// The round: time since boot in units of the sampler's interval.
     round: u64,
     /// Which replica.
     pub replica: usize,
@@ -47,7 +47,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn term(&self, election: &str) -> Option<u64> {
+    /// The term under which it says that it leads an election.
+    pub fn term(&self, election: &str) -> Option<u64> {
         self.leads.iter().find(|(name, _)| name == election).map(|(_, term)| *term)
     }
 }
@@ -174,6 +175,14 @@ impl Sampler {
     /// # Panics
     /// When a thread cannot be started.
     pub fn start(ports: &[u16]) -> Self {
+        Self::start_every(ports, EVERY)
+    }
+
+    /// As [`Self::start`], asking at another interval.
+    ///
+    /// # Panics
+    /// When a thread cannot be started.
+    pub fn start_every(ports: &[u16], every: Duration) -> Self {
         let (history, stop) = (Arc::new(Mutex::new(History::default())), Arc::new(AtomicBool::new(false)));
         let (ports, written, stopped) = (ports.to_vec(), Arc::clone(&history), Arc::clone(&stop));
         let watch = move || {
@@ -182,7 +191,8 @@ impl Sampler {
             runtime.block_on(async {
                 let mut watchers = JoinSet::new();
                 for (replica, port) in ports.into_iter().enumerate() {
-                    watchers.spawn(watch_one(replica, port, Arc::clone(&written), Arc::clone(&stopped)));
+                    let (written, stopped) = (Arc::clone(&written), Arc::clone(&stopped));
+                    watchers.spawn(watch_one(replica, port, every, written, stopped));
                 }
                 watchers.join_all().await;
             });
@@ -202,6 +212,31 @@ impl Sampler {
     /// When a watcher has panicked.
     pub fn history(&self) -> History {
         self.history.lock().expect("watchers do not panic").clone()
+    }
+
+    /// The answers from that one on, counted from 0.
+    ///
+    /// # Panics
+    /// When a watcher has panicked.
+    pub fn answers_from(&self, first: usize) -> Vec<Answer> {
+        self.history.lock().expect("watchers do not panic").0.get(first..).unwrap_or_default().to_vec()
+    }
+
+    /// Who last said, within that time, that it leads the election.
+    ///
+    /// # Panics
+    /// When a watcher has panicked.
+    pub fn leader_within(&self, election: &str, time: Duration) -> Option<usize> {
+        let now = boottime();
+        let history = self.history.lock().expect("watchers do not panic");
+        let mut recent = history.0.iter().rev().take_while(|answer| now.since(answer.received) <= time);
+        recent.find(|answer| answer.term(election).is_some()).map(|answer| answer.replica)
+    }
+
+    /// Stops and gives what was seen, unchecked.
+    pub fn end_unchecked(mut self) -> History {
+        self.end();
+        self.history()
     }
 
     /// Stops, checks, and gives what was seen.
@@ -249,15 +284,15 @@ impl Drop for Sampler {
     }
 }
 
-async fn watch_one(replica: usize, port: u16, history: Arc<Mutex<History>>, stop: Arc<AtomicBool>) {
+async fn watch_one(replica: usize, port: u16, every: Duration, history: Arc<Mutex<History>>, stop: Arc<AtomicBool>) {
     let client = reqwest::Client::builder().timeout(PATIENCE).no_proxy().build().expect("a plain client can be built");
     let url = format!("http://127.0.0.1:{port}/metrics");
-    let every = u64::try_from(EVERY.as_nanos()).expect("20 ms");
+    let (interval, every) = (every, u64::try_from(every.as_nanos()).expect("less than a second"));
     while !stop.load(Ordering::SeqCst) {
         // All watchers wake at the same instants, so that a round's answers lie close together.
         let now = boottime().since_boot();
         let into = Duration::from_nanos(u64::try_from(now.as_nanos()).expect("584 years") % every);
-        tokio::time::sleep(EVERY.saturating_sub(into)).await;
+        tokio::time::sleep(interval.saturating_sub(into)).await;
         let sent = boottime();
         let round = u64::try_from(sent.since_boot().as_nanos()).expect("584 years") / every;
         let Some(leads) = leads(&client, &url).await else { continue };

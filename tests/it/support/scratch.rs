@@ -2,8 +2,8 @@
 //!
 //! Statics are never dropped and a killed process drops nothing, so the folder is not left to destructors: a shell waits on
 //! a pipe whose other end only this process holds. When the pipe ends, this process is gone. The janitor then leaves half a
-//! second to servers that end in order, kills what still has its working folder in there (children run inside it), and
-//! removes it. With `BURSAR_TEST_KEEP=1` it leaves the files, for reading logs afterwards.
+//! second to servers that end in order, kills what still has its working folder in there (children run inside it),
+//! unmounts what is mounted there, and removes it. With `BURSAR_TEST_KEEP=1` it leaves the files, for reading logs afterwards.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,6 +23,9 @@ for round in 1 2 3; do
             "$1"|"$1"/*) kill -KILL "${process#/proc/}" 2>/dev/null ;;
         esac
     done
+    while read -r _ mounted _; do
+        case "$mounted" in "$1"/*) umount -l "$mounted" 2>/dev/null ;; esac
+    done </proc/mounts
     [ -n "$2" ] && exit 0
     rm -rf "$1" 2>/dev/null && exit 0
     sleep 0.2
