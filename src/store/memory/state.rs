@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::rows::{
-    ActRow, Batch, Entry, FenceRow, Hold, Import, Instruction, Job, Journal, Receiver, Request, Run, TermRow, Unit,
+    ActRow, Approval, Batch, Entry, FenceRow, Hold, Import, Instruction, Job, Journal, Receiver, Request, Run, TermRow,
+    Unit,
 };
 use crate::domain::instruction::InstructionKind;
 use crate::domain::run::RunState;
@@ -41,6 +42,9 @@ pub struct MemoryState {
     pub(super) receivers: BTreeMap<String, Receiver>,
     /// Merchants.
     pub(super) holds: BTreeMap<String, Hold>,
+    /// Whether acts on money wait for another role.
+    pub(super) four_eyes: bool,
+    pub(super) approvals: BTreeMap<i64, Approval>,
 }
 
 /// What an operation came to, and so whether it counts.
@@ -100,6 +104,8 @@ impl MemoryState {
             instructions: BTreeMap::new(),
             receivers: BTreeMap::new(),
             holds: BTreeMap::new(),
+            four_eyes: false,
+            approvals: BTreeMap::new(),
         }
     }
 

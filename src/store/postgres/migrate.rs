@@ -28,8 +28,14 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: &[Migration] =
-    &migrations![1 "0001_fence", 2 "0002_runs", 3 "0003_money", 4 "0004_coordinator", 5 "0005_payouts"];
+const MIGRATIONS: &[Migration] = &migrations![
+    1 "0001_fence",
+    2 "0002_runs",
+    3 "0003_money",
+    4 "0004_coordinator",
+    5 "0005_payouts",
+    6 "0006_four_eyes",
+];
 
 /// The schema number of this release: its highest migration.
 pub(super) const SCHEMA: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
