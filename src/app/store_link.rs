@@ -9,7 +9,7 @@ use super::error::ReplicaError;
 use crate::config::{Config, DatabasePlace};
 use crate::store::postgres::{PgSettings, PgShares, PgStore};
 use crate::store::sqlite::{SqliteSettings, SqliteStore};
-use crate::store::{BindOutcome, CoordinatorBinding, Store, StoreError};
+use crate::store::{Actor, BindOutcome, CoordinatorBinding, Store, StoreError};
 
 /// The first wait between two tries, doubled up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -116,7 +116,8 @@ pub(super) async fn connect(
     let mut said = String::new();
     let mut wait = FIRST_WAIT;
     loop {
-        let attempt = tokio::time::timeout(TRY_WITHIN, try_once(&store, &binding, &board)).await;
+        let attempt =
+            tokio::time::timeout(TRY_WITHIN, try_once(&store, &binding, config.operator.four_eyes, &board)).await;
         let error = match attempt {
             Ok(Ok(())) => return Ok(store.port()),
             Ok(Err(Failed::Unfit(error))) => return Err(error),
@@ -140,7 +141,12 @@ enum Failed {
     Unfit(ReplicaError),
 }
 
-async fn try_once(made: &Made, binding: &CoordinatorBinding, board: &Board) -> Result<(), Failed> {
+async fn try_once(
+    made: &Made,
+    binding: &CoordinatorBinding,
+    four_eyes: Option<bool>,
+    board: &Board,
+) -> Result<(), Failed> {
     let judged = |error: StoreError| match error {
         StoreError::Unfit { .. } => Failed::Unfit(error.into()),
         // A schema that a migration brings, a standby that is promoted: worth waiting for.
@@ -160,6 +166,11 @@ async fn try_once(made: &Made, binding: &CoordinatorBinding, board: &Board) -> R
     let health = store.health().await.map_err(judged)?;
     match store.bind(binding).await.map_err(judged)? {
         BindOutcome::Bound { deployment_id } => {
+            if four_eyes == Some(true) {
+                // Kept in the store from now on, whatever others are told.
+                let actor = Actor { user: "bursar".to_owned(), host: super::host_name() };
+                store.set_four_eyes(true, "[operator] four_eyes = true", &actor).await.map_err(judged)?;
+            }
             tracing::info!(store = made.place(), %deployment_id, "the store is reached");
             board.store_checked(Ok(health.now));
             Ok(())

@@ -104,6 +104,13 @@ impl Context {
             Ok(_) | Err(_) => Ok((config, store)),
         }
     }
+
+    /// The same for an act on money: what the configuration says of four eyes is in force first.
+    pub(super) async fn open_to_act(&self) -> Result<Arc<dyn Store>, CommandError> {
+        let (config, store) = self.open().await?;
+        super::approve::keep(store.as_ref(), config.operator.four_eyes).await?;
+        Ok(store)
+    }
 }
 
 /// The schedule that a configuration file names, where the file is wrong in some other way.

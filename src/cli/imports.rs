@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::approve::waits;
 use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
 use super::halt::reason;
@@ -49,7 +50,10 @@ pub(super) struct RevertArgs {
 
 impl ImportsCommand {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
-        let (_, store) = context.open().await?;
+        let store = match &self {
+            Self::List(_) | Self::Show(_) => context.open().await?.1,
+            Self::Revert(_) => context.open_to_act().await?,
+        };
         let output = context.output();
         let exit = match self {
             Self::List(args) => list(output, store.as_ref(), args.limit).await,
@@ -139,6 +143,7 @@ async fn revert(output: Output, store: &dyn Store, args: RevertArgs) -> Result<E
             format!("import {}: {withdrawn} open entries withdrawn, {adjusted} settled ones adjusted", args.id)
         }
         RevertOutcome::Already { at } => format!("import {} was taken back at {}; nothing changed", args.id, time(at)),
+        RevertOutcome::Waits { request } => waits(request),
         RevertOutcome::NotFound => return Err(no_import(args.id)),
     };
     output.line(&text)?;

@@ -3,9 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use super::context::Context;
+use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
 use crate::app;
+use crate::store::FourEyesOutcome;
 
 /// Bring the store's schema to what this release needs.
 ///
@@ -16,12 +17,32 @@ pub(super) struct MigrateArgs {}
 
 impl MigrateArgs {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
-        let store = context.reach(app::store_for_migration(&context.config()?)?).await?;
+        let config = context.config()?;
+        let store = context.reach(app::store_for_migration(&config)?).await?;
         let (found, now) = store.migrate().await?;
+        let four_eyes = match config.operator.four_eyes {
+            None => None,
+            Some(on) => {
+                let reason = format!("[operator] four_eyes = {on}");
+                Some(store.set_four_eyes(on, &reason, &actor()).await?)
+            }
+        };
         store.close().await;
         if context.output().is_json() {
-            context.output().json(&json!({ "found": found, "now": now }))?;
-        } else if found == now {
+            context.output().json(&json!({ "found": found, "now": now, "four_eyes": four_eyes }))?;
+            return Ok(Exit::Done);
+        }
+        match four_eyes {
+            Some(FourEyesOutcome::On) => {
+                context.output().line("acts on money wait for a second pair of eyes from now on")?;
+            }
+            Some(FourEyesOutcome::Waits { request }) => context.output().line(&format!(
+                "acts on money still wait for a second pair of eyes; its end is request {request}: `bursar approve {request}`, by \
+                 another database role"
+            ))?,
+            Some(FourEyesOutcome::WasOn | FourEyesOutcome::Off) | None => {}
+        }
+        if found == now {
             context.output().line(&format!("the schema is at {now}; nothing to do"))?;
         } else {
             context.output().line(&format!("the schema was at {found} and is now at {now}"))?;

@@ -9,6 +9,7 @@
 //!
 //! Deliberately absent: prompts. A command asks nothing, so that it can be scripted.
 
+mod approve;
 mod audit;
 mod check;
 mod completions;
@@ -25,6 +26,8 @@ mod migrate;
 mod output;
 mod payouts;
 mod receivers;
+mod reconcile;
+mod report;
 mod request;
 mod resume;
 mod run;
@@ -101,6 +104,10 @@ enum Command {
     /// Runs: list, show.
     #[command(subcommand)]
     Runs(runs::RunsCommand),
+    /// What a run brought in, paid and carried, per currency to the last minor unit, and its payouts.
+    Report(report::ReportArgs),
+    /// Compare a bank statement with the payouts.
+    Reconcile(reconcile::ReconcileArgs),
     /// Units: list, show, retry.
     #[command(subcommand)]
     Units(units::UnitsCommand),
@@ -113,6 +120,8 @@ enum Command {
     /// Merchants: hold, release, list. A held one gets no unit, and nothing pending of it is sent.
     #[command(subcommand)]
     Merchant(merchant::MerchantCommand),
+    /// The second pair of eyes: approve what another database role asked for, or say no to it.
+    Approve(approve::ApproveArgs),
     /// Have the leader open a run of a job now, beside its schedule.
     Trigger(trigger::TriggerArgs),
     /// Hand an election over to another replica, as planned.
@@ -171,6 +180,9 @@ impl Cli {
             Command::Imports(command) => Context::block_on(command.execute(&context)),
             Command::Status(args) => Context::block_on(args.execute(&context)),
             Command::Runs(command) => Context::block_on(command.execute(&context)),
+            Command::Report(args) => Context::block_on(args.execute(&context)),
+            Command::Reconcile(args) => args.execute(&context),
+            Command::Approve(args) => Context::block_on(args.execute(&context)),
             Command::Units(command) => Context::block_on(command.execute(&context)),
             Command::Payouts(command) => Context::block_on(command.execute(&context)),
             Command::Receivers(command) => Context::block_on(command.execute(&context)),

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::approve::waits;
 use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
 use super::halt::reason;
@@ -125,7 +126,10 @@ pub(super) fn merchant(text: &str) -> Result<String, String> {
 
 impl PayoutsCommand {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
-        let (_, store) = context.open().await?;
+        let store = match &self {
+            Self::List(_) | Self::Show(_) => context.open().await?.1,
+            Self::Release(_) | Self::Resolve(_) => context.open_to_act().await?,
+        };
         let output = context.output();
         let exit = match self {
             Self::List(args) => list(output, store.as_ref(), args).await,
@@ -220,8 +224,9 @@ fn no_payout(key: &str) -> CommandError {
 
 async fn release(output: Output, store: &dyn Store, args: ReleaseArgs) -> Result<Exit, CommandError> {
     let outcome = store.release_payouts(args.run, &args.keys, &args.reason, &actor()).await?;
-    let payouts = match &outcome {
-        ReleaseOutcome::Released { payouts } => *payouts,
+    let text = match &outcome {
+        ReleaseOutcome::Released { payouts } => format!("run {}: {payouts} payouts released", args.run),
+        ReleaseOutcome::Waits { request } => waits(*request),
         ReleaseOutcome::NotFound => {
             return Err(CommandError::Refused(format!("there is no run {}; see `bursar runs list`", args.run)));
         }
@@ -229,15 +234,18 @@ async fn release(output: Output, store: &dyn Store, args: ReleaseArgs) -> Result
     if output.is_json() {
         output.json(&outcome)?;
     } else {
-        output.line(&format!("run {}: {payouts} payouts released", args.run))?;
+        output.line(&text)?;
     }
     Ok(Exit::Done)
 }
 
 async fn resolve(output: Output, store: &dyn Store, args: ResolveArgs) -> Result<Exit, CommandError> {
     let outcome = store.resolve_payout(&args.key, &args.resolution(), &args.reason, &actor()).await?;
-    let (was, now) = match &outcome {
-        ResolveOutcome::Resolved { was, now } => (*was, *now),
+    let text = match &outcome {
+        ResolveOutcome::Resolved { was, now } => {
+            format!("payout {}: was {}, is {}", args.key, was.as_str(), now.as_str())
+        }
+        ResolveOutcome::Waits { request } => waits(*request),
         ResolveOutcome::NotFound => return Err(no_payout(&args.key)),
         ResolveOutcome::Refused { state, why } => {
             let message = format!("payout {} is {}, and nothing was changed: {why}", args.key, state.as_str());
@@ -247,7 +255,7 @@ async fn resolve(output: Output, store: &dyn Store, args: ResolveArgs) -> Result
     if output.is_json() {
         output.json(&outcome)?;
     } else {
-        output.line(&format!("payout {}: was {}, is {}", args.key, was.as_str(), now.as_str()))?;
+        output.line(&text)?;
     }
     Ok(Exit::Done)
 }

@@ -39,7 +39,7 @@ pub use schedule_file::{MOST_JOBS, ScheduleFile};
 pub use secret::Secret;
 pub use types::{
     Config, Coordinator, CoordinatorConfig, DatabaseConfig, DatabasePlace, Elections, EtcdAuth, EtcdConfig, EtcdTls,
-    HttpConfig, LogConfig, LogFormat, LogLevel, PostgresConfig, ReplicaConfig, TlsMode,
+    HttpConfig, LogConfig, LogFormat, LogLevel, OperatorConfig, PostgresConfig, ReplicaConfig, TlsMode,
 };
 pub use validate::renewal_interval;
 

@@ -23,6 +23,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Logging.
     pub log: LogConfig,
+    /// What operators' acts wait for.
+    pub operator: OperatorConfig,
     /// The schedule file, made whole: relative to the configuration file that names it.
     pub schedule: PathBuf,
     /// Nobody named the schedule file and the store is SQLite: it may be missing, and then there are no jobs.
@@ -190,6 +192,14 @@ impl TlsMode {
             Self::VerifyFull => "verify-full",
         }
     }
+}
+
+/// What operators' acts wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperatorConfig {
+    /// Whether resolving, releasing and reverting wait for another database role. Kept in the store once it is true anywhere;
+    /// `None`: as the store says. False takes nothing away: `bursar migrate` asks for the end, which waits too.
+    pub four_eyes: Option<bool>,
 }
 
 /// The read-only HTTP port.

@@ -12,9 +12,9 @@ use super::reader::{Checked, Context, TableReader};
 use super::tree::Node;
 use super::types::{
     Config, Coordinator, CoordinatorConfig, DatabasePlace, Elections, EtcdAuth, EtcdConfig, EtcdTls, HttpConfig,
-    LogConfig, LogFormat, LogLevel, ReplicaConfig,
+    LogConfig, LogFormat, LogLevel, OperatorConfig, ReplicaConfig,
 };
-use super::values::{Read, choice, duration, parsed, quoted, text};
+use super::values::{Read, choice, duration, flag, parsed, quoted, text};
 use crate::domain::{ElectionName, ReplicaId};
 
 /// Bounds of `lease_ttl`.
@@ -53,7 +53,9 @@ pub(super) fn config(context: &Context<'_>, root: &Node) -> Checked<Config> {
     });
     let http = table.table("http").and_then(http);
     let log = table.table("log").and_then(log);
-    table.not_yet(&["operator"], "four eyes come later");
+    let operator = table.table("operator").and_then(|inner| {
+        operator(inner, matches!(&database, Ok(database) if matches!(database.place, DatabasePlace::Sqlite(_))))
+    });
     if let (Ok(replica), Ok(database)) = (&replica, &database) {
         let elections = match &replica.elections {
             Elections::All => 1,
@@ -83,9 +85,23 @@ pub(super) fn config(context: &Context<'_>, root: &Node) -> Checked<Config> {
         database: database?,
         http: http?,
         log: log?,
+        operator: operator?,
         schedule: schedule?,
         connections_place,
     })
+}
+
+fn operator(mut table: TableReader<'_>, on_sqlite: bool) -> Checked<OperatorConfig> {
+    let four_eyes = table.optional("four_eyes", |node| match flag(node)? {
+        true if on_sqlite => {
+            Err("found true beside a SQLite file: the second pair of eyes is another database role, and SQLite has \
+                                  none; expected false, or a postgres:// URL in database.url"
+                .to_owned())
+        }
+        four_eyes => Ok(four_eyes),
+    });
+    table.finish();
+    Ok(OperatorConfig { four_eyes: four_eyes? })
 }
 
 fn replica(mut table: TableReader<'_>) -> Checked<ReplicaConfig> {

@@ -20,7 +20,7 @@ pub const HEADER: [&str; 9] =
     ["id", "merchant", "currency", "kind", "amount", "fee", "occurred_at", "available_at", "reference"];
 
 /// The mark that some programs put at the start of UTF-8 text.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Parses a file's bytes. `name` stands for the file in findings.
 ///
@@ -142,14 +142,14 @@ fn texts<'a>(row: &Row<'a>, errors: &mut IngestErrors) -> Option<[&'a str; HEADE
     readable.then_some(fields)
 }
 
-struct Row<'a> {
-    line: u64,
-    fields: &'a csv::ByteRecord,
-    quoting: Result<(), &'static str>,
+pub(super) struct Row<'a> {
+    pub(super) line: u64,
+    pub(super) fields: &'a csv::ByteRecord,
+    pub(super) quoting: Result<(), &'static str>,
 }
 
 /// The rows of a text in memory.
-struct Rows<'a> {
+pub(super) struct Rows<'a> {
     bytes: &'a [u8],
     reader: csv::Reader<&'a [u8]>,
     record: csv::ByteRecord,
@@ -159,12 +159,12 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         let reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
         Self { bytes, reader, record: csv::ByteRecord::new(), counted: 0, line: 1 }
     }
 
-    fn next(&mut self) -> Option<Row<'_>> {
+    pub(super) fn next(&mut self) -> Option<Row<'_>> {
         let before = self.offset();
         // Reading from memory fails at nothing, and rows of any length are allowed: so an error is the end too.
         if !self.reader.read_byte_record(&mut self.record).unwrap_or(false) {

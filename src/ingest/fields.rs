@@ -90,7 +90,7 @@ fn within(text: &str) -> Read<&str> {
     }
 }
 
-fn plain(text: &str) -> Read<&str> {
+pub(super) fn plain(text: &str) -> Read<&str> {
     if text.len() > ID_BYTES {
         return Err(format!("found {} bytes, expected at most {ID_BYTES}", text.len()));
     }

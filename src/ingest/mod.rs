@@ -16,6 +16,7 @@
 mod canonical;
 mod error;
 mod fields;
+mod statement;
 mod sums;
 
 use std::io::Read as _;
@@ -23,6 +24,7 @@ use std::path::Path;
 
 pub use canonical::{HEADER, parse};
 pub use error::{Finding, IngestErrors};
+pub use statement::{STATEMENT_HEADER, StatementLine, load_statement, parse_statement};
 pub use sums::{Sums, by_currency, by_merchant};
 
 use crate::domain::entry::NewEntry;

@@ -12,16 +12,19 @@
 //!
 //! Deliberately absent: SQL, rows, connections, and anything that lets a caller keep a transaction open.
 
+mod approvals;
 mod batches;
 mod bounds;
 mod checks;
 mod error;
 mod figures;
+mod holds;
 mod payouts;
 mod planned;
 mod port;
 mod readable;
 mod records;
+mod report;
 mod requests;
 mod tenure_port;
 mod views;
@@ -31,12 +34,17 @@ pub mod memory;
 pub mod postgres;
 pub mod sqlite;
 
+pub use approvals::{
+    ActDone, ApprovalState, ApprovalView, DecideOutcome, Decision, DecisionView, FourEyesOutcome, GuardedAct,
+};
 pub use batches::*;
 pub use error::{BatchError, StoreError};
 pub use figures::StoreFigures;
+pub use holds::*;
 pub use payouts::*;
 pub use port::*;
 pub use records::*;
+pub use report::{PAYOUTS_REPORTED, ReportedPayout, RollForward, RunReport};
 pub use requests::*;
 pub use tenure_port::*;
 pub use views::*;

@@ -299,6 +299,11 @@ pub enum ResolveOutcome {
         /// Why, and what to do.
         why: String,
     },
+    /// It waits for another role.
+    Waits {
+        /// The request.
+        request: i64,
+    },
 }
 
 /// How releasing the payouts of a run went.
@@ -312,6 +317,11 @@ pub enum ReleaseOutcome {
     },
     /// There is no such run.
     NotFound,
+    /// It waits for another role.
+    Waits {
+        /// The request.
+        request: i64,
+    },
 }
 
 /// A receiver that is stopped, or refused the last of what it was sent.
@@ -333,30 +343,6 @@ pub struct ReceiverView {
     pub next_probe_at: Option<DateTime<Utc>>,
     /// The term that last noted something.
     pub term: Option<i64>,
-}
-
-/// How putting a merchant on hold went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldReport {
-    /// Whether the merchant was on hold already.
-    pub already: bool,
-    /// Payouts held by it.
-    pub held: u64,
-    /// Payouts that are on the wire and cannot be called back.
-    pub on_the_wire: u64,
-}
-
-/// A merchant on hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MerchantHold {
-    /// The merchant.
-    pub merchant: String,
-    /// Why.
-    pub reason: String,
-    /// Since when, by the store's clock.
-    pub held_at: DateTime<Utc>,
-    /// Who: user and host.
-    pub by: String,
 }
 
 /// What an operator's word makes of a payout that was found like this. Pure; every adapter decides by it.

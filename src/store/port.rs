@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    Admission, AuditReport, HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Lineage, MerchantHold,
-    NewImport, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution,
-    ResolveOutcome, RevertOutcome, RunFilter, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore,
-    TransferAsked, UnitFilter, UnitView, Wishes,
+    Admission, ApprovalView, AuditReport, DecideOutcome, Decision, FourEyesOutcome, HistoryView, HoldReport,
+    ImportOutcome, ImportRecord, ImportView, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView,
+    ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter,
+    RunReport, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore, TransferAsked, UnitFilter,
+    UnitView, Wishes,
 };
-use crate::domain::{Claim, ElectionName, TenureId, Term};
+use crate::domain::{Claim, ElectionName, JobName, TenureId, Term};
 
 /// Whose claim is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,6 +233,10 @@ pub trait Store: Send + Sync {
     /// One run.
     async fn run_by_id(&self, run: i64) -> Result<Option<RunView>, StoreError>;
 
+    /// The reports of a job's runs with a tick in that second (one, unless a manual run has the same), oldest first. Each is
+    /// of one snapshot.
+    async fn report(&self, job: &JobName, tick: DateTime<Utc>) -> Result<Vec<RunReport>, StoreError>;
+
     /// Units, in the order of ids.
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError>;
 
@@ -256,6 +261,35 @@ pub trait Store: Send + Sync {
         reason: &str,
         actor: &Actor,
     ) -> Result<ReleaseOutcome, StoreError>;
+
+    /// Switches two pairs of eyes on for resolving, releasing and reverting: from then on those three file a request instead.
+    /// Their end is asked for, and waits too.
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] where there are no roles.
+    async fn set_four_eyes(&self, on: bool, reason: &str, actor: &Actor) -> Result<FourEyesOutcome, StoreError>;
+
+    /// Requests for a second pair of eyes, newest first; also those that are decided, or only this one.
+    async fn approvals(&self, one: Option<i64>, decided: bool, limit: u32) -> Result<Vec<ApprovalView>, StoreError>;
+
+    /// Approves a request, by another role than asked, and carries it out in the same transaction; or says no to it.
+    async fn decide(
+        &self,
+        request: i64,
+        decision: Decision,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<DecideOutcome, StoreError>;
+
+    /// Payouts that a bank statement is compared with: those with one of these keys or references, and those paid with a value
+    /// date from the first day to the last; in the order of ids, each once, at most
+    /// [`PAYOUTS_REPORTED`](super::PAYOUTS_REPORTED).
+    async fn stated_payouts(
+        &self,
+        keys: &[String],
+        references: &[String],
+        days: (NaiveDate, NaiveDate),
+    ) -> Result<Vec<ReportedPayout>, StoreError>;
 
     /// Receivers that are stopped, or refused the last of what they were sent.
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError>;

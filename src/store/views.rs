@@ -125,6 +125,11 @@ pub enum RevertOutcome {
     },
     /// There is no such import.
     NotFound,
+    /// It waits for another role.
+    Waits {
+        /// The request.
+        request: i64,
+    },
 }
 
 /// What `status` shows.

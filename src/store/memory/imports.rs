@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use super::approvals::Eyes;
 use super::fence::Act;
 use super::rows::{Entry, Import};
 use super::state::{Done, MemoryState};
@@ -11,8 +12,8 @@ use super::views::major;
 use crate::domain::entry::{EntryKind, NewEntry, OWN_SOURCE};
 use crate::domain::money::Currency;
 use crate::store::{
-    Actor, CONFLICTS_SHOWN, ImportConflict, ImportOutcome, ImportRecord, ImportView, NewImport, RevertOutcome,
-    StoreError,
+    Actor, CONFLICTS_SHOWN, GuardedAct, ImportConflict, ImportOutcome, ImportRecord, ImportView, NewImport,
+    RevertOutcome, StoreError,
 };
 
 impl MemoryState {
@@ -128,14 +129,20 @@ impl MemoryState {
         import: i64,
         reason: &str,
         actor: &Actor,
+        eyes: Eyes<'_>,
         now: DateTime<Utc>,
     ) -> Done<RevertOutcome> {
+        match self.imports.get(&import).map(|import| import.record.reverted_at) {
+            None => return Done::RollBack(RevertOutcome::NotFound),
+            Some(Some(at)) => return Done::RollBack(RevertOutcome::Already { at }),
+            Some(None) => {}
+        }
+        if let Some(request) = self.waits(eyes, &GuardedAct::RevertImport { import }, reason, actor, now) {
+            return Done::Commit(RevertOutcome::Waits { request });
+        }
         let Some(record) = self.imports.get_mut(&import).map(|import| &mut import.record) else {
             return Done::RollBack(RevertOutcome::NotFound);
         };
-        if let Some(at) = record.reverted_at {
-            return Done::RollBack(RevertOutcome::Already { at });
-        }
         (record.reverted_at, record.revert_reason) = (Some(now), Some(reason.to_owned()));
         let (mut withdrawn, mut opposite) = (0, Vec::new());
         let units = &self.units;

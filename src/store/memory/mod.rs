@@ -13,6 +13,7 @@
 //! Deliberately absent: sessions, locks, time-outs and timers. A hook that runs inside of a batch is the one thing that takes
 //! time; its units are held meanwhile, and an advance ends the batch as it ends a session.
 
+mod approvals;
 mod audit;
 mod audit_money;
 mod audit_payouts;
@@ -29,6 +30,7 @@ mod payouts;
 mod port;
 mod receivers;
 mod recovery;
+mod report;
 mod requests;
 mod rows;
 mod settle;

@@ -1,16 +1,15 @@
 //! Operators and payouts: the list, a person's word on what came of one, releases.
 
-use std::collections::BTreeSet;
-
 use chrono::{DateTime, Utc};
 
+use super::approvals::Eyes;
 use super::fence::Act;
 use super::rows::{Instruction, Released};
 use super::state::{Done, MemoryState};
 use crate::domain::instruction::{InstructionKind, InstructionState};
 use crate::domain::job::{HandlerDefinition, PayoutDefinition};
 use crate::store::{
-    Actor, PayoutFilter, PayoutView, ReleaseOutcome, Resolution, ResolveGround, ResolveOutcome, resolve,
+    Actor, GuardedAct, PayoutFilter, PayoutView, ReleaseOutcome, Resolution, ResolveGround, ResolveOutcome, resolve,
 };
 
 impl MemoryState {
@@ -65,6 +64,7 @@ impl MemoryState {
         resolution: &Resolution,
         reason: &str,
         actor: &Actor,
+        eyes: Eyes<'_>,
         now: DateTime<Utc>,
     ) -> Done<ResolveOutcome> {
         let payout = |found: &&Instruction| found.kind == InstructionKind::Payout && found.key == key;
@@ -76,6 +76,10 @@ impl MemoryState {
             Ok(becomes) => becomes,
             Err(why) => return Done::RollBack(ResolveOutcome::Refused { state: was, why }),
         };
+        let asks = GuardedAct::ResolvePayout { key: key.to_owned(), resolution: resolution.clone() };
+        if let Some(request) = self.waits(eyes, &asks, reason, actor, now) {
+            return Done::Commit(ResolveOutcome::Waits { request });
+        }
         let act = Act {
             action: "payouts resolve",
             target: key.to_owned(),
@@ -98,7 +102,7 @@ impl MemoryState {
     }
 
     /// What a person's word is measured by.
-    fn ground(&self, found: &Instruction, now: DateTime<Utc>) -> ResolveGround {
+    pub(super) fn ground(&self, found: &Instruction, now: DateTime<Utc>) -> ResolveGround {
         // Elsewhere somebody else takes payouts from the store.
         let only_sent = self.jobs.get(&found.job_id).is_some_and(|job| match &job.definition.handler {
             HandlerDefinition::Ledger(ledger) => match ledger.payout {
@@ -123,25 +127,25 @@ impl MemoryState {
         keys: &[String],
         reason: &str,
         actor: &Actor,
+        eyes: Eyes<'_>,
         now: DateTime<Utc>,
     ) -> Done<ReleaseOutcome> {
         let Some(election) = self.runs.get(&run).map(|run| run.election.clone()) else {
             return Done::RollBack(ReleaseOutcome::NotFound);
         };
-        let named: BTreeSet<&String> = keys.iter().collect();
+        let to_release = self.instructions.values().filter(|found| found.is_let_go(run, keys)).count() as u64;
+        if to_release == 0 && self.four_eyes {
+            return Done::RollBack(ReleaseOutcome::Released { payouts: 0 });
+        }
+        let asks = GuardedAct::ReleasePayouts { run, keys: keys.to_vec() };
+        if let Some(request) = self.waits(eyes, &asks, reason, actor, now) {
+            return Done::Commit(ReleaseOutcome::Waits { request });
+        }
         let mut payouts = 0;
-        for found in self.instructions.values_mut() {
-            if found.kind != InstructionKind::Payout || found.run_id != run {
-                continue;
-            }
-            let name = named.contains(&found.key);
-            let waits = found.release == Released::Waiting && found.state == InstructionState::Pending;
-            let over = found.state == InstructionState::Held && found.reason == Some("over_limit");
-            if (waits && (name || named.is_empty())) || (over && name) {
-                found.free();
-                found.release = Released::ByHand;
-                payouts += 1;
-            }
+        for found in self.instructions.values_mut().filter(|found| found.is_let_go(run, keys)) {
+            found.free();
+            found.release = Released::ByHand;
+            payouts += 1;
         }
         let act = Act {
             action: "payouts release",
@@ -160,6 +164,16 @@ impl Instruction {
     /// Whether it is a payout to that merchant.
     pub(super) fn is_for(&self, merchant: &str) -> bool {
         self.payout.as_ref().is_some_and(|(found, _, _)| found == merchant)
+    }
+
+    /// Whether a release of that run, of these keys or of all, lets it go.
+    pub(super) fn is_let_go(&self, run: i64, keys: &[String]) -> bool {
+        let named = keys.contains(&self.key);
+        let waits = self.release == Released::Waiting && self.state == InstructionState::Pending;
+        let over = self.state == InstructionState::Held && self.reason == Some("over_limit");
+        self.kind == InstructionKind::Payout
+            && self.run_id == run
+            && ((waits && (named || keys.is_empty())) || (over && named))
     }
 
     /// Held no more: as it was before.

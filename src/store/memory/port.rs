@@ -4,20 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use uuid::Uuid;
 
 use super::MemoryStore;
+use super::approvals::Eyes;
 use super::state::{Done, MemoryState};
 use super::tenure::MemoryTenure;
-use crate::domain::{Claim, ElectionName, Term};
+use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::bounds::LIST_ROWS;
 use crate::store::{
-    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, FenceReject, HaltReport,
-    Health, HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
-    PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
-    RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
-    TenureStore, TransferAsked, TransferWish, UnitFilter, UnitView, Wishes,
+    Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
+    Decision, Fence, FenceReject, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome,
+    ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView,
+    ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter,
+    RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore,
+    TransferAsked, TransferWish, UnitFilter, UnitView, Wishes,
 };
 
 /// There is one schema.
@@ -115,7 +117,9 @@ impl Store for MemoryStore {
     }
 
     async fn revert_import(&self, import: i64, reason: &str, actor: &Actor) -> Result<RevertOutcome, StoreError> {
-        self.operate("revert_import", |state, now| Ok(state.revert_import(import, reason, actor, now)))
+        self.operate("revert_import", |state, now| {
+            Ok(state.revert_import(import, reason, actor, Eyes::One(&self.replica), now))
+        })
     }
 
     async fn status(&self) -> Result<StatusView, StoreError> {
@@ -128,6 +132,10 @@ impl Store for MemoryStore {
 
     async fn run_by_id(&self, run: i64) -> Result<Option<RunView>, StoreError> {
         self.look("run_by_id", |state, now| state.run_view(run, now))
+    }
+
+    async fn report(&self, job: &JobName, tick: DateTime<Utc>) -> Result<Vec<RunReport>, StoreError> {
+        self.look("report", |state, now| state.report(job, tick, now))
     }
 
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
@@ -145,7 +153,8 @@ impl Store for MemoryStore {
         reason: &str,
         actor: &Actor,
     ) -> Result<ResolveOutcome, StoreError> {
-        self.operate("resolve_payout", |state, now| Ok(state.resolve_payout(key, resolution, reason, actor, now)))
+        let eyes = Eyes::One(&self.replica);
+        self.operate("resolve_payout", |state, now| Ok(state.resolve_payout(key, resolution, reason, actor, eyes, now)))
     }
 
     async fn release_payouts(
@@ -155,7 +164,35 @@ impl Store for MemoryStore {
         reason: &str,
         actor: &Actor,
     ) -> Result<ReleaseOutcome, StoreError> {
-        self.operate("release_payouts", |state, now| Ok(state.release_payouts(run, keys, reason, actor, now)))
+        let eyes = Eyes::One(&self.replica);
+        self.operate("release_payouts", |state, now| Ok(state.release_payouts(run, keys, reason, actor, eyes, now)))
+    }
+
+    async fn set_four_eyes(&self, on: bool, reason: &str, actor: &Actor) -> Result<FourEyesOutcome, StoreError> {
+        self.operate("four_eyes", |state, now| Ok(state.set_four_eyes(on, &self.replica, reason, actor, now)))
+    }
+
+    async fn approvals(&self, one: Option<i64>, decided: bool, limit: u32) -> Result<Vec<ApprovalView>, StoreError> {
+        self.look("approvals", |state, _now| state.approvals_view(one, decided, most(limit)))
+    }
+
+    async fn decide(
+        &self,
+        request: i64,
+        decision: Decision,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<DecideOutcome, StoreError> {
+        self.operate("approve", |state, now| Ok(state.decide(request, decision, &self.replica, reason, actor, now)))
+    }
+
+    async fn stated_payouts(
+        &self,
+        keys: &[String],
+        references: &[String],
+        days: (NaiveDate, NaiveDate),
+    ) -> Result<Vec<ReportedPayout>, StoreError> {
+        self.look("reconcile", |state, _now| state.stated_payouts(keys, references, days))
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {

@@ -12,7 +12,9 @@ use crate::domain::netting::Posting;
 use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
 use crate::domain::{ElectionName, JobName};
-use crate::store::{ActView, FenceHolder, Halt, ImportRecord, Lineage, RequestKind, RequestState, TermView};
+use crate::store::{
+    ActView, ApprovalView, FenceHolder, Halt, ImportRecord, Lineage, RequestKind, RequestState, TermView,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FenceRow {
@@ -282,6 +284,11 @@ pub(super) struct Request {
     pub(super) kind: RequestKind,
     pub(super) at: DateTime<Utc>,
     pub(super) result: RequestState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Approval {
+    pub(super) view: ApprovalView,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::rows::{
-    ActRow, Batch, Entry, FenceRow, Hold, Import, Instruction, Job, Journal, Receiver, Request, Run, TermRow, Unit,
+    ActRow, Approval, Batch, Entry, FenceRow, Hold, Import, Instruction, Job, Journal, Receiver, Request, Run, TermRow,
+    Unit,
 };
 use crate::domain::instruction::InstructionKind;
 use crate::domain::run::RunState;
@@ -45,6 +46,9 @@ pub struct MemoryState {
     pub(super) cordons: BTreeSet<String>,
     /// The last hand-over asked for, by election.
     pub(super) transfers: BTreeMap<ElectionName, TransferWish>,
+    /// Whether acts on money wait for another role.
+    pub(super) four_eyes: bool,
+    pub(super) approvals: BTreeMap<i64, Approval>,
 }
 
 /// What an operation came to, and so whether it counts.
@@ -106,6 +110,8 @@ impl MemoryState {
             holds: BTreeMap::new(),
             cordons: BTreeSet::new(),
             transfers: BTreeMap::new(),
+            four_eyes: false,
+            approvals: BTreeMap::new(),
         }
     }
 

@@ -28,7 +28,15 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: &[Migration] = &migrations![1 "0001_fence", 2 "0002_runs", 3 "0003_money", 4 "0004_coordinator", 5 "0005_payouts", 9 "0009_wishes"];
+const MIGRATIONS: &[Migration] = &migrations![
+    1 "0001_fence",
+    2 "0002_runs",
+    3 "0003_money",
+    4 "0004_coordinator",
+    5 "0005_payouts",
+    6 "0006_four_eyes",
+    9 "0009_wishes",
+];
 
 /// The schema number of this release: its highest migration.
 pub(super) const SCHEMA: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

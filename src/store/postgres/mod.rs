@@ -9,6 +9,7 @@
 
 mod acts;
 mod advance;
+mod approvals;
 mod audit;
 mod audit_checks;
 mod binding;
@@ -39,6 +40,7 @@ mod plan_query;
 mod port;
 mod recover;
 mod refusals;
+mod report;
 mod requests;
 mod revert;
 mod runs;

@@ -8,14 +8,16 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::acts::{self, Act};
+use super::approvals::{self, Eyes};
 use super::columns::{count, currency, instruction_state, small_count};
 use super::error::at;
 use super::tx::Done;
 use crate::domain::instruction::InstructionState;
+use crate::store::approvals::{found_payout, found_release};
 use crate::store::bounds::LIST_ROWS;
 use crate::store::{
-    Actor, HoldReport, MerchantHold, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, Resolution, ResolveGround,
-    ResolveOutcome, StoreError, resolve,
+    Actor, GuardedAct, HoldReport, MerchantHold, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, Resolution,
+    ResolveGround, ResolveOutcome, StoreError, resolve,
 };
 
 /// Payouts, in the order of ids.
@@ -96,13 +98,18 @@ struct Found {
     id: i64,
     state: InstructionState,
     ground: ResolveGround,
+    /// In words.
+    told: String,
 }
 
 impl Found {
     fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let state = instruction_state(row, "state")?;
+        let tries = small_count(row, "attempts")?;
         Ok(Self {
             id: row.try_get("id")?,
-            state: instruction_state(row, "state")?,
+            state,
+            told: found_payout(state, row.try_get("reason")?, tries, row.try_get("in_doubt")?),
             ground: ResolveGround {
                 never_sent: row.try_get("never_sent")?,
                 expired: row.try_get("expired")?,
@@ -112,21 +119,18 @@ impl Found {
     }
 }
 
-/// Takes a person's word on what came of a payout, in an open transaction.
-pub(super) async fn resolve_payout(
+/// Locks a payout under the gate of its election; answers that, the term in force and what is found.
+async fn lock_payout(
     connection: &mut PgConnection,
     key: &str,
-    resolution: &Resolution,
-    reason: &str,
-    actor: &Actor,
-) -> Result<Done<ResolveOutcome>, StoreError> {
+) -> Result<Option<(String, Option<i64>, Found)>, StoreError> {
     const OPERATION: &str = "resolve_payout";
     let election: Option<String> = sqlx::query_scalar(include_str!("sql/act_election_of_payout.sql"))
         .bind(key)
         .fetch_optional(&mut *connection)
         .await
         .map_err(at(OPERATION))?;
-    let Some(election) = election else { return Ok(Done::RollBack(ResolveOutcome::NotFound)) };
+    let Some(election) = election else { return Ok(None) };
     let term = gate(&mut *connection, OPERATION, &election).await?;
     let row = sqlx::query(include_str!("sql/payout_lock.sql"))
         .bind(key)
@@ -134,10 +138,43 @@ pub(super) async fn resolve_payout(
         .await
         .map_err(at(OPERATION))?;
     let found = Found::read(&row).map_err(at(OPERATION))?;
+    Ok(Some((election, term, found)))
+}
+
+/// What a person's word on a payout would find, locked; or why it is not taken.
+pub(super) async fn look_at_payout(
+    connection: &mut PgConnection,
+    key: &str,
+    resolution: &Resolution,
+) -> Result<Result<String, String>, StoreError> {
+    let Some((_, _, found)) = lock_payout(connection, key).await? else {
+        return Ok(Err(format!("there is no payout {key}")));
+    };
+    Ok(resolve(found.state, resolution, found.ground).map(|_| found.told))
+}
+
+/// Takes a person's word on what came of a payout, in an open transaction.
+pub(super) async fn resolve_payout(
+    connection: &mut PgConnection,
+    key: &str,
+    resolution: &Resolution,
+    reason: &str,
+    actor: &Actor,
+    eyes: Eyes,
+) -> Result<Done<ResolveOutcome>, StoreError> {
+    const OPERATION: &str = "resolve_payout";
+    let Some((election, term, found)) = lock_payout(&mut *connection, key).await? else {
+        return Ok(Done::RollBack(ResolveOutcome::NotFound));
+    };
     let now = match resolve(found.state, resolution, found.ground) {
         Ok(now) => now,
         Err(why) => return Ok(Done::RollBack(ResolveOutcome::Refused { state: found.state, why })),
     };
+    if eyes == Eyes::One && approvals::are_on(&mut *connection, OPERATION).await? {
+        let asks = GuardedAct::ResolvePayout { key: key.to_owned(), resolution: resolution.clone() };
+        let request = approvals::file(connection, OPERATION, &asks, &found.told, reason, actor).await?;
+        return Ok(Done::Commit(ResolveOutcome::Waits { request }));
+    }
     let act = Act {
         action: "payouts resolve",
         target: key,
@@ -170,6 +207,48 @@ pub(super) async fn resolve_payout(
     Ok(Done::Commit(ResolveOutcome::Resolved { was: found.state, now }))
 }
 
+/// Locks what a release would let go, under the gate of its election; answers what is found in words, and the keys.
+pub(super) async fn look_at_release(
+    connection: &mut PgConnection,
+    run: i64,
+    keys: &[String],
+) -> Result<Result<(String, Vec<String>), String>, StoreError> {
+    const OPERATION: &str = "release_payouts";
+    let election: Option<String> = sqlx::query_scalar(include_str!("sql/election_of_run.sql"))
+        .bind(run)
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?;
+    let Some(election) = election else { return Ok(Err(format!("there is no run {run}"))) };
+    gate(&mut *connection, OPERATION, &election).await?;
+    let keys: Vec<String> = sqlx::query_scalar(include_str!("sql/payouts_release_keys.sql"))
+        .bind(run)
+        .bind(keys)
+        .fetch_all(connection)
+        .await
+        .map_err(at(OPERATION))?;
+    Ok(Ok((found_release(keys.iter().map(String::as_str)), keys)))
+}
+
+/// Files the release of payouts of a run for another role, where there is anything to release.
+async fn ask_to_release(
+    connection: &mut PgConnection,
+    run: i64,
+    keys: &[String],
+    reason: &str,
+    actor: &Actor,
+) -> Result<Done<ReleaseOutcome>, StoreError> {
+    match look_at_release(&mut *connection, run, keys).await? {
+        Err(_) => Ok(Done::RollBack(ReleaseOutcome::NotFound)),
+        Ok((_, released)) if released.is_empty() => Ok(Done::RollBack(ReleaseOutcome::Released { payouts: 0 })),
+        Ok((found, _)) => {
+            let asks = GuardedAct::ReleasePayouts { run, keys: keys.to_vec() };
+            let request = approvals::file(connection, "release_payouts", &asks, &found, reason, actor).await?;
+            Ok(Done::Commit(ReleaseOutcome::Waits { request }))
+        }
+    }
+}
+
 /// Releases payouts of a run, in an open transaction.
 pub(super) async fn release_payouts(
     connection: &mut PgConnection,
@@ -177,6 +256,7 @@ pub(super) async fn release_payouts(
     keys: &[String],
     reason: &str,
     actor: &Actor,
+    eyes: Eyes,
 ) -> Result<Done<ReleaseOutcome>, StoreError> {
     const OPERATION: &str = "release_payouts";
     let election: Option<String> = sqlx::query_scalar(include_str!("sql/election_of_run.sql"))
@@ -185,6 +265,9 @@ pub(super) async fn release_payouts(
         .await
         .map_err(at(OPERATION))?;
     let Some(election) = election else { return Ok(Done::RollBack(ReleaseOutcome::NotFound)) };
+    if eyes == Eyes::One && approvals::are_on(&mut *connection, OPERATION).await? {
+        return ask_to_release(connection, run, keys, reason, actor).await;
+    }
     let term = gate(&mut *connection, OPERATION, &election).await?;
     let released = sqlx::query(include_str!("sql/payouts_release.sql"))
         .bind(run)

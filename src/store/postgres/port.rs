@@ -4,24 +4,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use uuid::Uuid;
 
+use super::approvals::Eyes;
 use super::halt::{Switch, switch};
 use super::store::{PgStore, finish};
 use super::tenure::PgTenure;
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, requests, revert,
-    runs, status, units, wishes,
+    advance, approvals, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, report,
+    requests, revert, runs, status, units, wishes,
 };
-use crate::domain::{Claim, ElectionName, Term};
+use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::{
-    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health,
-    HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
-    PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
-    RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
-    TenureStore, TransferAsked, UnitFilter, UnitView, Wishes,
+    Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
+    Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome, ImportRecord,
+    ImportView, Leader, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome,
+    ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport,
+    RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore, TransferAsked,
+    UnitFilter, UnitView, Wishes,
 };
 
 /// An operation of single statements on the control pool.
@@ -132,7 +134,8 @@ impl Store for PgStore {
 
     async fn revert_import(&self, import: i64, reason: &str, actor: &Actor) -> Result<RevertOutcome, StoreError> {
         let mut tx = self.command_tx("revert_import").await?;
-        let worked = within("revert_import", COMMAND, revert::revert_import(tx.conn(), import, reason, actor)).await;
+        let worked =
+            within("revert_import", COMMAND, revert::revert_import(tx.conn(), import, reason, actor, Eyes::One)).await;
         finish(tx, worked).await
     }
 
@@ -146,6 +149,12 @@ impl Store for PgStore {
 
     async fn run_by_id(&self, run: i64) -> Result<Option<RunView>, StoreError> {
         reading!(self, "run_by_id", connection => runs::run_by_id(connection, run))
+    }
+
+    async fn report(&self, job: &JobName, tick: DateTime<Utc>) -> Result<Vec<RunReport>, StoreError> {
+        let mut tx = self.snapshot_tx("report").await?;
+        let worked = within("report", COMMAND, report::report(tx.conn(), job, tick)).await;
+        finish(tx, worked.map(super::tx::Done::RollBack)).await
     }
 
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
@@ -164,7 +173,7 @@ impl Store for PgStore {
         actor: &Actor,
     ) -> Result<ResolveOutcome, StoreError> {
         let mut tx = self.command_tx("resolve_payout").await?;
-        let work = payout_acts::resolve_payout(tx.conn(), key, resolution, reason, actor);
+        let work = payout_acts::resolve_payout(tx.conn(), key, resolution, reason, actor, Eyes::One);
         let worked = within("resolve_payout", COMMAND, work).await;
         finish(tx, worked).await
     }
@@ -177,9 +186,42 @@ impl Store for PgStore {
         actor: &Actor,
     ) -> Result<ReleaseOutcome, StoreError> {
         let mut tx = self.command_tx("release_payouts").await?;
-        let work = payout_acts::release_payouts(tx.conn(), run, keys, reason, actor);
+        let work = payout_acts::release_payouts(tx.conn(), run, keys, reason, actor, Eyes::One);
         let worked = within("release_payouts", COMMAND, work).await;
         finish(tx, worked).await
+    }
+
+    async fn set_four_eyes(&self, on: bool, reason: &str, actor: &Actor) -> Result<FourEyesOutcome, StoreError> {
+        let mut tx = self.control_tx("four_eyes").await?;
+        let worked = within("four_eyes", CONTROL, approvals::set_four_eyes(tx.conn(), on, reason, actor)).await;
+        finish(tx, worked).await
+    }
+
+    async fn approvals(&self, one: Option<i64>, decided: bool, limit: u32) -> Result<Vec<ApprovalView>, StoreError> {
+        reading!(self, "approvals", connection => approvals::approvals(connection, one, decided, limit))
+    }
+
+    async fn decide(
+        &self,
+        request: i64,
+        decision: Decision,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<DecideOutcome, StoreError> {
+        let mut tx = self.command_tx("approve").await?;
+        let worked = within("approve", COMMAND, approvals::decide(tx.conn(), request, decision, reason, actor)).await;
+        finish(tx, worked).await
+    }
+
+    async fn stated_payouts(
+        &self,
+        keys: &[String],
+        references: &[String],
+        days: (NaiveDate, NaiveDate),
+    ) -> Result<Vec<ReportedPayout>, StoreError> {
+        let mut tx = self.snapshot_tx("reconcile").await?;
+        let worked = within("reconcile", COMMAND, report::stated(tx.conn(), keys, references, days)).await;
+        finish(tx, worked.map(super::tx::Done::RollBack)).await
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {

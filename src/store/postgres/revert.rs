@@ -7,10 +7,11 @@ use chrono::{DateTime, Utc};
 use sqlx::postgres::PgConnection;
 
 use super::acts::{self, Act};
+use super::approvals::{self, Eyes};
 use super::columns::count;
 use super::error::at;
 use super::tx::Done;
-use crate::store::{Actor, RevertOutcome, StoreError};
+use crate::store::{Actor, GuardedAct, RevertOutcome, StoreError};
 
 const OPERATION: &str = "revert_import";
 
@@ -23,7 +24,24 @@ pub(super) async fn revert_import(
     import: i64,
     reason: &str,
     actor: &Actor,
+    eyes: Eyes,
 ) -> Result<Done<RevertOutcome>, StoreError> {
+    if let Err(outcome) = lock(&mut *connection, import).await? {
+        return Ok(Done::RollBack(outcome));
+    }
+    if eyes == Eyes::One && approvals::are_on(&mut *connection, OPERATION).await? {
+        let Ok(found) = approvals::look_at_import(&mut *connection, import).await? else {
+            return Ok(Done::RollBack(RevertOutcome::NotFound));
+        };
+        let asks = GuardedAct::RevertImport { import };
+        let request = approvals::file(connection, OPERATION, &asks, &found, reason, actor).await?;
+        return Ok(Done::Commit(RevertOutcome::Waits { request }));
+    }
+    take_back(connection, import, reason, actor).await
+}
+
+/// Locks an import and what is to be taken back of it, under every gate; or says why there is nothing.
+pub(super) async fn lock(connection: &mut PgConnection, import: i64) -> Result<Result<(), RevertOutcome>, StoreError> {
     sqlx::query(include_str!("sql/revert_gates.sql")).execute(&mut *connection).await.map_err(at(OPERATION))?;
     let found: Option<Option<DateTime<Utc>>> = sqlx::query_scalar(include_str!("sql/revert_lock.sql"))
         .bind(import)
@@ -31,8 +49,8 @@ pub(super) async fn revert_import(
         .await
         .map_err(at(OPERATION))?;
     match found {
-        None => return Ok(Done::RollBack(RevertOutcome::NotFound)),
-        Some(Some(at)) => return Ok(Done::RollBack(RevertOutcome::Already { at })),
+        None => return Ok(Err(RevertOutcome::NotFound)),
+        Some(Some(at)) => return Ok(Err(RevertOutcome::Already { at })),
         Some(None) => {}
     }
     sqlx::query(include_str!("sql/revert_lock_entries.sql"))
@@ -40,6 +58,16 @@ pub(super) async fn revert_import(
         .execute(&mut *connection)
         .await
         .map_err(at(OPERATION))?;
+    Ok(Ok(()))
+}
+
+/// Takes a locked import back.
+async fn take_back(
+    connection: &mut PgConnection,
+    import: i64,
+    reason: &str,
+    actor: &Actor,
+) -> Result<Done<RevertOutcome>, StoreError> {
     let row = sqlx::query(include_str!("sql/revert_entries.sql"))
         .bind(import)
         .fetch_one(&mut *connection)

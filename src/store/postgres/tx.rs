@@ -53,6 +53,15 @@ pub(super) enum Done<T> {
     RollBack(T),
 }
 
+impl<T> Done<T> {
+    /// The answer, where another operation decides what counts.
+    pub(super) fn into_inner(self) -> T {
+        match self {
+            Self::Commit(answer) | Self::RollBack(answer) => answer,
+        }
+    }
+}
+
 /// An open transaction on a session of its own.
 #[derive(Debug)]
 pub(super) struct Tx {

@@ -26,8 +26,13 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: &[Migration] =
-    &migrations![1 "0001_fence", 2 "0002_runs", 3 "0003_money", 4 "0004_payouts", 8 "0008_wishes"];
+const MIGRATIONS: &[Migration] = &migrations![
+    1 "0001_fence",
+    2 "0002_runs",
+    3 "0003_money",
+    4 "0004_payouts",
+    8 "0008_wishes",
+];
 
 /// The schema number of this release: its highest migration.
 pub(super) const SCHEMA: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

@@ -43,6 +43,7 @@ mod port;
 mod process;
 mod recover;
 mod refusals;
+mod report;
 mod requests;
 mod revert;
 mod runs;

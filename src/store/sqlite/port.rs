@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use uuid::Uuid;
 
 use super::halt::{Switch, switch};
@@ -13,16 +13,17 @@ use super::tenure::SqliteTenure;
 use super::tx::{Done, read};
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, requests, revert,
-    runs, status, units, wishes,
+    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, report, requests,
+    revert, runs, status, units, wishes,
 };
-use crate::domain::{Claim, ElectionName, Term};
+use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::{
-    Actor, Admission, AdvanceOutcome, AuditReport, BindOutcome, CoordinatorBinding, Fence, HaltReport, Health,
-    HistoryView, HoldReport, ImportOutcome, ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport,
-    PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, RequestKind, RequestState, Resolution, ResolveOutcome,
-    RevertOutcome, RunFilter, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
-    TenureStore, TransferAsked, UnitFilter, UnitView, Wishes,
+    Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
+    Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome, ImportRecord,
+    ImportView, Leader, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome,
+    ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport,
+    RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore, TransferAsked,
+    UnitFilter, UnitView, Wishes,
 };
 
 /// An operation that reads one snapshot on a control session.
@@ -161,6 +162,12 @@ impl Store for SqliteStore {
         reading!(self, "run_by_id", connection => runs::run_by_id(connection, run))
     }
 
+    async fn report(&self, job: &JobName, tick: DateTime<Utc>) -> Result<Vec<RunReport>, StoreError> {
+        let mut tx = self.snapshot_tx("report").await?;
+        let worked = within("report", COMMAND, report::report(tx.conn(), job, tick)).await;
+        finish(tx, worked.map(Done::RollBack)).await
+    }
+
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
         reading!(self, "units", connection => units::units(connection, filter))
     }
@@ -187,6 +194,39 @@ impl Store for SqliteStore {
         actor: &Actor,
     ) -> Result<ReleaseOutcome, StoreError> {
         command!(self, "release_payouts", connection => payout_acts::release_payouts(connection, run, keys, reason, actor))
+    }
+
+    async fn set_four_eyes(&self, on: bool, _reason: &str, _actor: &Actor) -> Result<FourEyesOutcome, StoreError> {
+        if on {
+            let detail = "the second pair of eyes is another database role, and SQLite has none";
+            return Err(StoreError::Unfit { detail: detail.to_owned() });
+        }
+        Ok(FourEyesOutcome::Off)
+    }
+
+    async fn approvals(&self, _one: Option<i64>, _decided: bool, _limit: u32) -> Result<Vec<ApprovalView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn decide(
+        &self,
+        _request: i64,
+        _decision: Decision,
+        _reason: Option<&str>,
+        _actor: &Actor,
+    ) -> Result<DecideOutcome, StoreError> {
+        Ok(DecideOutcome::NotFound)
+    }
+
+    async fn stated_payouts(
+        &self,
+        keys: &[String],
+        references: &[String],
+        days: (NaiveDate, NaiveDate),
+    ) -> Result<Vec<ReportedPayout>, StoreError> {
+        let mut tx = self.snapshot_tx("reconcile").await?;
+        let worked = within("reconcile", COMMAND, report::stated(tx.conn(), keys, references, days)).await;
+        finish(tx, worked.map(Done::RollBack)).await
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {

@@ -43,8 +43,8 @@ const WRONG_KEYS: &[Bad] = &[
     ),
     bad(
         "[database]",
-        "[operator]\nfour_eyes = true\n[database]",
-        &["c.toml:6:1: operator: not in this version; four eyes come later"],
+        "[operator]\nfour_eyes = 1\nfor_eyes = true\n[database]",
+        &["c.toml:7:13: operator.four_eyes:", "c.toml:8:1: operator.for_eyes: unknown key; did you mean `four_eyes`?"],
     ),
     bad(
         "schedule",

@@ -24,7 +24,7 @@ fn not_paid(word: Option<&str>) -> Resolution {
 fn now(outcome: &ResolveOutcome) -> Option<InstructionState> {
     match outcome {
         ResolveOutcome::Resolved { now, .. } => Some(*now),
-        ResolveOutcome::NotFound | ResolveOutcome::Refused { .. } => None,
+        ResolveOutcome::NotFound | ResolveOutcome::Refused { .. } | ResolveOutcome::Waits { .. } => None,
     }
 }
 

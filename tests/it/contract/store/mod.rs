@@ -14,6 +14,7 @@ mod ledger;
 mod payouts;
 mod recovery;
 mod refusals;
+mod report;
 mod requests;
 mod units;
 mod wishes;
@@ -149,6 +150,11 @@ macro_rules! contract {
                     two_runs_that_have_one_merchant_bind_each_entry_once,
                     a_unit_whose_sums_leave_the_range_is_set_aside_alone_and_binds_nothing,
                     planning_pairs_goes_page_by_page_in_byte_order_as_the_definition_selects;
+                report:
+                    lines_unit_journal_instruction_and_report_agree_in_every_currency,
+                    what_is_rejected_or_returned_is_carried_by_its_run_and_brought_into_the_next,
+                    what_is_reverted_stays_in_the_run_that_settled_it_and_is_taken_off_the_next,
+                    a_tick_without_a_run_has_no_report_and_one_without_money_an_empty_one;
                 imports:
                     the_same_file_again_or_under_another_name_brings_nothing,
                     a_conflict_is_shown_with_both_contents_and_nothing_of_the_file_stays,

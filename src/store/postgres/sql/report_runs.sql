@@ -1,0 +1,6 @@
+-- Runs of a job with a nominal tick in that second, oldest first. A manual run may have a tick between two seconds.
+-- $1 job, $2 tick
+select r.id
+  from bursar.run r
+ where r.job = $1 and r.tick >= $2 and r.tick < $2 + interval '1 second'
+ order by r.id;
