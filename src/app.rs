@@ -22,6 +22,8 @@ mod observers;
 mod replica;
 mod schedule_file;
 mod shares;
+#[cfg(feature = "chaos")]
+pub mod simulated;
 mod store_link;
 
 use std::path::PathBuf;

@@ -41,6 +41,8 @@ pub struct MemoryState {
     pub(super) receivers: BTreeMap<String, Receiver>,
     /// Merchants.
     pub(super) holds: BTreeMap<String, Hold>,
+    /// What queries for units are answered, by their text: no rows, and nothing writes them but a simulator.
+    pub(super) answers: BTreeMap<String, Vec<String>>,
 }
 
 /// What an operation came to, and so whether it counts.
@@ -100,12 +102,18 @@ impl MemoryState {
             instructions: BTreeMap::new(),
             receivers: BTreeMap::new(),
             holds: BTreeMap::new(),
+            answers: BTreeMap::new(),
         }
     }
 
     /// A replica of it was promoted: another timeline from here on.
     pub fn promote(&mut self) {
         self.timeline += 1;
+    }
+
+    /// From now on this query for units is answered with these keys; all others fail.
+    pub fn answer(&mut self, query: &str, keys: Vec<String>) {
+        self.answers.insert(query.to_owned(), keys);
     }
 
     /// Where it stands in its own history.
