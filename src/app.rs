@@ -23,6 +23,8 @@ mod reading;
 mod replica;
 mod schedule_file;
 mod shares;
+#[cfg(feature = "chaos")]
+pub mod simulated;
 mod store_link;
 
 use std::path::PathBuf;

@@ -17,6 +17,8 @@
 //!
 //! Invariant: without these variables the test build behaves as a release build does.
 
+pub mod network;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;

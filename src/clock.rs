@@ -2,6 +2,9 @@
 //!
 //! Deliberately absent: the wall clock for anything that is decided. Leadership counts in boot time; business time is the
 //! store's. [`wall`] is for showing only.
+//!
+//! In the test build a thread can be given a time and a luck of its own ([`simulated`]): a simulator that runs replicas on
+//! one thread says what time it is for each.
 
 use std::time::Duration;
 
@@ -10,6 +13,9 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use uuid::Uuid;
 
 use crate::domain::Moment;
+
+#[cfg(feature = "chaos")]
+pub mod simulated;
 
 fn moment(time: Timespec) -> Moment {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -20,12 +26,20 @@ fn moment(time: Timespec) -> Moment {
 /// `CLOCK_BOOTTIME`: counts through a suspend, is not stepped with the wall clock.
 #[must_use]
 pub fn boottime() -> Moment {
+    #[cfg(feature = "chaos")]
+    if let Some(now) = simulated::now() {
+        return now;
+    }
     moment(clock_gettime(ClockId::Boottime))
 }
 
 /// `CLOCK_MONOTONIC`: stands still through a suspend. Only compared with [`boottime`], to find out that the machine slept.
 #[must_use]
 pub fn monotonic() -> Moment {
+    #[cfg(feature = "chaos")]
+    if let Some(now) = simulated::now() {
+        return now;
+    }
     moment(clock_gettime(ClockId::Monotonic))
 }
 
@@ -33,6 +47,10 @@ pub fn monotonic() -> Moment {
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock, for showing")]
 pub fn wall() -> DateTime<Utc> {
+    #[cfg(feature = "chaos")]
+    if let Some(now) = simulated::wall() {
+        return now;
+    }
     Utc::now()
 }
 
@@ -40,6 +58,10 @@ pub fn wall() -> DateTime<Utc> {
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place that draws randomness")]
 pub fn random_id() -> Uuid {
+    #[cfg(feature = "chaos")]
+    if simulated::is_on() {
+        return simulated::random_id();
+    }
     Uuid::new_v4()
 }
 

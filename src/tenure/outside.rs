@@ -64,6 +64,7 @@ pub(super) async fn drain(tenure: &Tenure, run: &OpenRun, handler: &Arc<dyn Outs
             continue;
         }
         let first = tokio::select! {
+            biased;
             first = answers.next() => first,
             // One slow call does not hold up the units that are due again meanwhile.
             () = tokio::time::sleep(LOOK_AGAIN), if end == Some(Ok(())) => {
@@ -182,6 +183,7 @@ async fn make(tenure: Tenure, handler: Arc<dyn OutsideHandler>, call: Call, run:
     let scope: Arc<Scope> = Arc::clone(tenure.scope());
     let departure = Departure::new(scope as Arc<dyn Leave>);
     let outcome = tokio::select! {
+        biased;
         outcome = caught(handler.call(&call, &departure)) => match outcome {
             Ok(outcome) => outcome,
             Err(panic) if departure.has_departed() => CallOutcome::Unknown { error: format!("the handler panicked: {panic}") },

@@ -172,6 +172,7 @@ impl Scope {
             return Err(Stop::Ending);
         }
         tokio::select! {
+            biased;
             passed = self.gate.pass() => match passed {
                 Ok(()) if !self.stopping.is_cancelled() => Ok(()),
                 Ok(()) => Err(Stop::Ending),
@@ -196,8 +197,9 @@ impl Scope {
     /// [`Stop::Ending`].
     pub async fn sleep(&self, time: Duration) -> Result<(), Stop> {
         tokio::select! {
-            () = tokio::time::sleep(time) => Ok(()),
+            biased;
             () = self.stopping.cancelled() => Err(Stop::Ending),
+            () = tokio::time::sleep(time) => Ok(()),
         }
     }
 

@@ -55,6 +55,7 @@ impl Supervisor {
         self.tasks.spawn(beat(Arc::clone(&self.deps), over.clone()));
         loop {
             tokio::select! {
+                biased;
                 order = orders.recv() => match order {
                     Some(order) => self.carry_out(order),
                     None => break,

@@ -35,6 +35,7 @@ pub(super) async fn tear_down(scope: &Arc<Scope>, order: &EndOrder, orders: &mut
     match order.ending {
         Ending::Planned { drain } => {
             tokio::select! {
+                biased;
                 () = drained(scope, Drain::of(drain, budget)) => {}
                 () = sharpened(orders) => {}
             }

@@ -45,6 +45,11 @@ impl Timers {
     pub(super) fn start() -> std::io::Result<(Self, mpsc::Receiver<JobName>)> {
         let (arms, orders) = mpsc::channel(QUEUE);
         let (fire, fired) = mpsc::channel(QUEUE);
+        #[cfg(feature = "chaos")]
+        if crate::clock::simulated::is_on() {
+            // No threads in a simulation: all hints are lost, and the sweep has to do without.
+            return Ok((Self { arms: None, thread: None }, fired));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let thread = std::thread::Builder::new().name("tenure-timers".to_owned()).spawn(move || {
             if let Err(error) = runtime.block_on(serve(orders, fire)) {

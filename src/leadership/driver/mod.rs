@@ -97,16 +97,12 @@ impl Leadership {
         coordinator: CoordinatorFactory,
         observer: Arc<dyn Observer>,
     ) -> std::io::Result<(LeadershipHandle, mpsc::UnboundedReceiver<TenureOrder>)> {
-        let (report_sender, reports) = mpsc::unbounded_channel();
-        let (orders, order_receiver) = mpsc::unbounded_channel();
-        let machine = Machine::new(settings.machine(), now());
-        let (view_sender, view) = watch::channel(machine.view(Members::default()));
-        let (finished_sender, finished) = watch::channel(false);
+        let exit = settings.exit.clone();
+        let (handle, order_receiver, session, finished_sender) = Self::prepare(settings, coordinator, observer);
         let thread = std::thread::Builder::new().name("session".to_owned()).spawn(move || {
-            let exit = settings.exit.clone();
             let run = std::panic::AssertUnwindSafe(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(run(settings, machine, coordinator, observer, reports, orders, view_sender));
+                runtime.block_on(session);
                 runtime.shutdown_background();
                 Ok::<(), std::io::Error>(())
             });
@@ -120,8 +116,45 @@ impl Leadership {
             }
             finished_sender.send_replace(true);
         })?;
-        let thread = Arc::new(Mutex::new(Some(thread)));
-        Ok((LeadershipHandle { reports: report_sender, view, thread, finished }, order_receiver))
+        *handle.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok((handle, order_receiver))
+    }
+
+    /// Everything but the thread: the handle, the orders, what the session runs as, and what says that it has ended.
+    fn prepare(
+        settings: LeadershipSettings,
+        coordinator: CoordinatorFactory,
+        observer: Arc<dyn Observer>,
+    ) -> (
+        LeadershipHandle,
+        mpsc::UnboundedReceiver<TenureOrder>,
+        impl Future<Output = ()> + Send + 'static,
+        watch::Sender<bool>,
+    ) {
+        let (report_sender, reports) = mpsc::unbounded_channel();
+        let (orders, order_receiver) = mpsc::unbounded_channel();
+        let machine = Machine::new(settings.machine(), now());
+        let (view_sender, view) = watch::channel(machine.view(Members::default()));
+        let (finished_sender, finished) = watch::channel(false);
+        let session = run(settings, machine, coordinator, observer, reports, orders, view_sender);
+        let handle = LeadershipHandle { reports: report_sender, view, thread: Arc::default(), finished };
+        (handle, order_receiver, session, finished_sender)
+    }
+
+    /// The same without a thread: whoever asks runs the session, on a runtime of one thread. For simulators, which have no
+    /// threads; not compiled into a release.
+    #[cfg(feature = "chaos")]
+    pub fn in_place(
+        settings: LeadershipSettings,
+        coordinator: CoordinatorFactory,
+        observer: Arc<dyn Observer>,
+    ) -> (LeadershipHandle, mpsc::UnboundedReceiver<TenureOrder>, impl Future<Output = ()> + Send + 'static) {
+        let (handle, orders, session, finished) = Self::prepare(settings, coordinator, observer);
+        let session = async move {
+            session.await;
+            finished.send_replace(true);
+        };
+        (handle, orders, session)
     }
 }
 

@@ -244,6 +244,12 @@ impl MemoryModel {
         keys.changed_at = Some(revision);
     }
 
+    /// An earlier content is put back, as by a restore. Leases are not named twice for it.
+    pub fn restore(&mut self, earlier: Self) {
+        let last_lease = self.last_lease;
+        *self = Self { last_lease, ..earlier };
+    }
+
     /// All is forgotten, as after a wipe. Revisions begin anew.
     pub fn wipe(&mut self) {
         let last_lease = self.last_lease;

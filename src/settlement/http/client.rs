@@ -55,6 +55,11 @@ pub(super) async fn connect(
 }
 
 async fn connect_unbounded(address: &WebAddress, tls: Option<&TlsConnector>) -> Result<Connection, Unsent> {
+    #[cfg(feature = "chaos")]
+    if let Some(connected) = crate::chaos::network::connect(address.host(), address.port()).await {
+        let stream = connected.map_err(|error| Unsent::NotConnected(format!("no connection: {error}")))?;
+        return over(Wire::Memory(stream)).await;
+    }
     let stream = TcpStream::connect((address.host(), address.port()))
         .await
         .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
@@ -67,6 +72,11 @@ async fn connect_unbounded(address: &WebAddress, tls: Option<&TlsConnector>) -> 
             Err(HandshakeError::Lost(why)) => return Err(Unsent::NotConnected(why)),
         },
     };
+    over(wire).await
+}
+
+/// A connection over a stream that is up.
+async fn over(wire: Wire) -> Result<Connection, Unsent> {
     let (stream, written) = Watched::new(wire);
     let (sender, driver) = Builder::new()
         .max_buf_size(MOST_HEAD_BYTES)

@@ -16,6 +16,9 @@ pub(super) enum Wire {
     Plain(TcpStream),
     /// Encrypted.
     Tls(Box<TlsStream<TcpStream>>),
+    /// To a receiver in the same process, in a simulation.
+    #[cfg(feature = "chaos")]
+    Memory(tokio::io::DuplexStream),
 }
 
 /// Whether a byte of a request was handed on. Raised before it is, so that no byte is ever missed.
@@ -51,6 +54,8 @@ impl AsyncRead for Watched {
         match &mut self.wire {
             Wire::Plain(stream) => Pin::new(stream).poll_read(cx, into),
             Wire::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, into),
+            #[cfg(feature = "chaos")]
+            Wire::Memory(stream) => Pin::new(stream).poll_read(cx, into),
         }
     }
 }
@@ -63,6 +68,8 @@ impl AsyncWrite for Watched {
         match &mut self.wire {
             Wire::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Wire::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+            #[cfg(feature = "chaos")]
+            Wire::Memory(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
@@ -70,6 +77,8 @@ impl AsyncWrite for Watched {
         match &mut self.wire {
             Wire::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Wire::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+            #[cfg(feature = "chaos")]
+            Wire::Memory(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -77,6 +86,8 @@ impl AsyncWrite for Watched {
         match &mut self.wire {
             Wire::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Wire::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+            #[cfg(feature = "chaos")]
+            Wire::Memory(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

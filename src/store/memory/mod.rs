@@ -65,6 +65,8 @@ pub enum Fault {
         /// Whether it happened.
         committed: bool,
     },
+    /// A store that is broken: the fence lets the operation in, whatever it says. For showing that a simulator notices.
+    Unfenced,
 }
 
 /// Decides, at each operation, by its name, what goes wrong with it.
@@ -164,6 +166,15 @@ impl MemoryStore {
         operation: &'static str,
         work: impl FnOnce(&mut MemoryState, DateTime<Utc>) -> Result<Done<T>, StoreError>,
     ) -> Result<T, StoreError> {
+        self.operate_told(operation, |state, now, _unfenced| work(state, now))
+    }
+
+    /// One transaction that is told whether the fence is broken.
+    fn operate_told<T>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&mut MemoryState, DateTime<Utc>, bool) -> Result<Done<T>, StoreError>,
+    ) -> Result<T, StoreError> {
         let fault = self.fault(operation);
         let detail = || "injected".to_owned();
         match fault {
@@ -171,13 +182,13 @@ impl MemoryStore {
             Some(Fault::TryAgain) => {
                 return Err(StoreError::TryAgain { operation, code: "40001".to_owned(), detail: detail() });
             }
-            Some(Fault::Unknown { .. }) | None => {}
+            Some(Fault::Unknown { .. } | Fault::Unfenced) | None => {}
         }
         let mut state = self.state();
         // Under the gate: what waits for it acts on the time at which it got in.
         let now = self.now();
         let before = (self.shared.proving || fault == Some(Fault::Unknown { committed: false })).then(|| state.clone());
-        let done = match work(&mut state, now) {
+        let done = match work(&mut state, now, fault == Some(Fault::Unfenced)) {
             Ok(Done::Commit(done)) => {
                 state.committed();
                 done

@@ -49,6 +49,8 @@ pub struct MemoryState {
     /// Whether acts on money wait for another role.
     pub(super) four_eyes: bool,
     pub(super) approvals: BTreeMap<i64, Approval>,
+    /// What queries for units are answered, by their text: no rows, and nothing writes them but a simulator.
+    pub(super) answers: BTreeMap<String, Vec<String>>,
 }
 
 /// What an operation came to, and so whether it counts.
@@ -112,12 +114,18 @@ impl MemoryState {
             transfers: BTreeMap::new(),
             four_eyes: false,
             approvals: BTreeMap::new(),
+            answers: BTreeMap::new(),
         }
     }
 
     /// A replica of it was promoted: another timeline from here on.
     pub fn promote(&mut self) {
         self.timeline += 1;
+    }
+
+    /// From now on this query for units is answered with these keys; all others fail.
+    pub fn answer(&mut self, query: &str, keys: Vec<String>) {
+        self.answers.insert(query.to_owned(), keys);
     }
 
     /// Where it stands in its own history.

@@ -83,9 +83,10 @@ impl MemoryTenure {
         if !admitted || self.has_ended() {
             return Err(StoreError::Ended { operation });
         }
-        let entered = self.store.operate(operation, |state, now| {
+        let entered = self.store.operate_told(operation, |state, now, unfenced| {
             self.compare(state)?;
-            match state.enter(&self.claim, kind) {
+            let entered = if unfenced { Entered::Mine(()) } else { state.enter(&self.claim, kind) };
+            match entered {
                 Entered::Mine(()) => Ok(work(state, now)?.map(Entered::Mine)),
                 Entered::Fenced(found) => Ok(Done::RollBack(Entered::Fenced(found))),
                 Entered::Halted(halt) => Ok(Done::RollBack(Entered::Halted(halt))),

@@ -34,7 +34,14 @@ impl MemoryState {
             return Ok(Done::RollBack(PlanOutcome::NotPlanning(state)));
         }
         let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
-        let (page, next) = match source {
+        let answered = match source {
+            PlanSource::Query(query) => match self.answers.get(query) {
+                Some(keys) => &PlanSource::Keys(keys.clone()),
+                None => return Ok(self.set_aside_unplanned(run.id)),
+            },
+            PlanSource::Ledger(_) | PlanSource::Keys(_) => source,
+        };
+        let (page, next) = match answered {
             PlanSource::Query(_) => return Ok(self.set_aside_unplanned(run.id)),
             PlanSource::Ledger(definition) => {
                 let mut pairs = self.pairs(run, definition);

@@ -96,6 +96,7 @@ impl Lane {
             }
             let wait = self.look_at.since(clock::boottime());
             tokio::select! {
+                biased;
                 Some(first) = self.answers.next() => self.take_in(first).await?,
                 () = self.wake.notified() => self.look_at = clock::boottime(),
                 () = tokio::time::sleep(wait), if room > 0 && !stopping.is_cancelled() => {}

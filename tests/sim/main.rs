@@ -1,0 +1,137 @@
+//! The simulator: whole replicas (leadership's machine and driver, tenures, planner, work, payouts) in one process and on one
+//! thread, on a coordinator and a store in memory, in virtual time. A seed says all that happens; after each event every
+//! invariant is asked; in the end, once trouble is over, everything must come to an end too.
+//!
+//! `scripts/simulate --seeds N [--from N]` runs others than those of the plain test run; `BURSAR_SIM_LOG=FILE` keeps the log of
+//! a seed.
+
+mod breaks;
+mod coordinator;
+mod engine;
+mod facts;
+mod invariants;
+mod liveness;
+mod nemesis;
+mod receiver;
+mod scenario;
+mod store;
+mod teeth;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::breaks::Break;
+use crate::engine::Outcome;
+
+/// The seeds of a plain run: from 0 on.
+pub const SEEDS: u64 = 1_000;
+/// Lines of a log that are shown.
+const SHOWN: usize = 80;
+
+/// A number of the environment.
+fn asked(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}: expected a number, found {text:?}")),
+        Err(_) => default,
+    }
+}
+
+/// A panic of a replica's task ends only the task, so it is kept for the engine.
+fn keep_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            engine::PANICS.with_borrow_mut(|panics| panics.push(info.to_string()));
+            before(info);
+        }));
+    });
+}
+
+/// Runs one seed on this thread.
+pub fn simulate(seed: u64, broken: Break) -> Outcome {
+    keep_panics();
+    engine::run(seed, broken)
+}
+
+/// Why a seed failed, and how to see it again.
+fn report(seed: u64, outcome: &Outcome) -> String {
+    let lines: Vec<&str> = outcome.log.lines().collect();
+    let end = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+    let violations = outcome.violations.join("\n  ");
+    format!(
+        "seed {seed} after {} events:\n  {violations}\nthe end of its log:\n{end}\nagain: scripts/simulate --from {seed} --seeds 1\n",
+        outcome.events
+    )
+}
+
+/// Runs seeds on as many threads as there are cores, each seed on one; answers the failures and what happened in all.
+fn run_seeds(from: u64, count: u64) -> (Vec<String>, BTreeMap<&'static str, u64>, u64) {
+    let next = AtomicU64::new(from);
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let work = || {
+        let (mut failed, mut counts, mut events) = (Vec::new(), BTreeMap::<&'static str, u64>::new(), 0);
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= from + count || failed.len() >= 5 {
+                return (failed, counts, events);
+            }
+            let outcome = simulate(seed, Break::Nothing);
+            if let Ok(path) = std::env::var("BURSAR_SIM_LOG") {
+                std::fs::write(path, &outcome.log).expect("the log can be written");
+            }
+            events += outcome.events;
+            for (what, times) in &outcome.counts {
+                *counts.entry(*what).or_insert(0) += times;
+            }
+            if !outcome.violations.is_empty() {
+                failed.push(report(seed, &outcome));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let (mut failed, mut counts, mut events) = (Vec::new(), BTreeMap::new(), 0);
+        for thread in threads {
+            let (more, times, seen) = thread.join().expect("a failing seed is reported, not a panic");
+            failed.extend(more);
+            events += seen;
+            for (what, times) in times {
+                *counts.entry(what).or_insert(0) += times;
+            }
+        }
+        (failed, counts, events)
+    })
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "what happened is what a run of many seeds is for")]
+fn no_seed_breaks_an_invariant_and_everything_ends_once_trouble_is_over() {
+    let (from, count) = (asked("BURSAR_SIM_FROM", 0), asked("BURSAR_SIM_SEEDS", SEEDS));
+    let (failed, counts, events) = run_seeds(from, count);
+    println!("{count} seeds from {from}, {events} events");
+    for (what, times) in &counts {
+        println!("{times:>9}  {what}");
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    if count >= SEEDS {
+        // A run in which the fence refused nothing proves too little.
+        for what in
+            ["refused by the fence", "refused by a halt", "crash", "pause", "coordinator wiped", "unknown commits"]
+        {
+            assert!(counts.get(what).is_some_and(|times| *times > 0), "never seen: {what}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_happens_again_event_for_event() {
+    for seed in 0..10 {
+        let (first, again) = (simulate(seed, Break::Nothing).log, simulate(seed, Break::Nothing).log);
+        let differs = first.lines().zip(again.lines()).position(|(one, other)| one != other);
+        assert!(first == again, "seed {seed} differs at line {differs:?}");
+        assert!(first.lines().count() > 100, "seed {seed}: {first}");
+    }
+}

@@ -1,0 +1,53 @@
+//! The simulator is seen to fail: each deliberate break of what stands around the replicas is found within the first seeds of a
+//! plain run.
+
+use crate::breaks::Break;
+use crate::{SEEDS, simulate};
+
+/// The first seed that notices, and what it says.
+fn noticed(broken: Break, within: u64) -> (u64, Vec<String>) {
+    let found = (0..within).map(|seed| (seed, simulate(seed, broken).violations)).find(|(_, found)| !found.is_empty());
+    found.unwrap_or_else(|| panic!("{within} seeds did not notice {broken:?}"))
+}
+
+#[expect(clippy::print_stdout, reason = "which seed notices what is what a person wants to know")]
+fn assert_noticed(broken: Break, by: &str) {
+    let (seed, found) = noticed(broken, SEEDS / 10);
+    println!("{broken:?}: seed {seed}: {found:?}");
+    assert!(found.iter().any(|violation| violation.contains(by)), "seed {seed} notices something else: {found:?}");
+}
+
+#[test]
+fn a_fence_that_lets_everybody_in_is_noticed() {
+    assert_noticed(Break::Unfenced, "older_term_writes_nothing");
+}
+
+#[test]
+fn a_key_made_anew_is_noticed() {
+    assert_noticed(Break::KeyMadeAnew, "key_and_bytes_stay");
+}
+
+#[test]
+fn an_unknown_commit_taken_for_a_failure_is_noticed() {
+    assert_noticed(Break::UnknownTakenForFailure, "liveness");
+}
+
+#[test]
+fn records_that_were_never_written_are_noticed() {
+    assert_noticed(Break::RecordsLost, "");
+}
+
+#[test]
+fn a_store_that_forgets_its_fence_is_noticed() {
+    assert_noticed(Break::FenceForgotten, "liveness");
+}
+
+#[test]
+fn a_halt_that_is_not_in_force_is_noticed() {
+    assert_noticed(Break::HaltIgnored, "halted_does_nothing");
+}
+
+#[test]
+fn batches_that_were_never_settled_are_noticed() {
+    assert_noticed(Break::BatchesLost, "liveness");
+}

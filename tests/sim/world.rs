@@ -1,0 +1,333 @@
+//! The world that simulated replicas live in: one virtual time, one coordinator, one store, receivers, and the links to them.
+//!
+//! Invariant: everything that differs between two runs comes from the seed. Nothing here waits, reads a clock or draws from
+//! anywhere else.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bursar::domain::{Claim, ElectionName, Moment};
+use bursar::leadership::memory::MemoryModel;
+use bursar::store::memory::{Fault, MemoryStore};
+use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::FutureExt as _;
+use tokio::sync::{oneshot, watch};
+use uuid::Uuid;
+
+use crate::breaks::Break;
+use crate::facts::{Facts, Touch};
+use crate::invariants;
+use crate::receiver::{Arrival, Reply};
+
+/// The store's clock at the start.
+const STORE_AT_START: i64 = 1_800_000_000;
+/// The coordinator's clock at the start, after its boot.
+const COORDINATOR_AT_START: Duration = Duration::from_secs(5_000);
+/// Beyond so many bytes the log is not kept on: a run that writes more has lost its way.
+const MOST_LOG: usize = 64 << 20;
+
+/// One replica's link to one server.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Link {
+    /// Until when it is cut.
+    pub cut_until: Duration,
+    /// Until when it is slow.
+    pub slow_until: Duration,
+    /// Until when answers are lost, half of them.
+    pub deaf_until: Duration,
+}
+
+/// One replica's links.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Links {
+    pub coordinator: Link,
+    pub store: Link,
+    pub receiver: Link,
+}
+
+/// Which of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    Coordinator,
+    Store,
+    Receiver,
+}
+
+impl Links {
+    pub fn to(&mut self, to: To) -> &mut Link {
+        match to {
+            To::Coordinator => &mut self.coordinator,
+            To::Store => &mut self.store,
+            To::Receiver => &mut self.receiver,
+        }
+    }
+}
+
+/// What becomes of one message and its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    /// The message takes so long; `None`: it is lost.
+    pub there: Option<Duration>,
+    /// The answer takes so long; `None`: it is lost.
+    pub back: Option<Duration>,
+    /// After so long the sender gives up.
+    pub patience: Duration,
+}
+
+/// A request on its way to a receiver.
+struct Delivery {
+    arrival: Arrival,
+    answer: oneshot::Sender<Reply>,
+}
+
+/// What is behind the lock.
+pub struct State {
+    pub now: Duration,
+    pub rng: fastrand::Rng,
+    pub model: MemoryModel,
+    /// An earlier content of the coordinator, for a restore.
+    pub backup: Option<MemoryModel>,
+    pub links: Vec<Links>,
+    /// The incarnation that lives in each place; messages of any other reach nobody.
+    pub alive: Vec<Option<u32>>,
+    /// In a thousand: COMMITs without an answer, transactions ended by the store.
+    pub unknown: u32,
+    pub try_again: u32,
+    pub store_offset: TimeDelta,
+    pub facts: Facts,
+    pub violations: Vec<String>,
+    pub broken: Break,
+    pub counts: BTreeMap<&'static str, u64>,
+    deliveries: BTreeMap<(Duration, u64), Delivery>,
+    sent: u64,
+    log: String,
+    audited_at: u64,
+}
+
+/// The world, shared by all that is in it.
+pub struct World {
+    state: Mutex<State>,
+    /// The store as a judge sees it, who has no faults on the way.
+    pub judge: MemoryStore,
+    /// Something changed at the coordinator.
+    pub changed: watch::Sender<()>,
+}
+
+impl World {
+    pub fn new(seed: u64, replicas: usize, broken: Break) -> Arc<Self> {
+        Arc::new_cyclic(|world: &std::sync::Weak<Self>| {
+            let clock = world.clone();
+            let clock = Arc::new(move || clock.upgrade().map_or(DateTime::UNIX_EPOCH, |world| world.store_time()));
+            let deployment = Uuid::from_u128(7);
+            let state = State {
+                now: Duration::ZERO,
+                rng: fastrand::Rng::with_seed(seed),
+                model: MemoryModel::default(),
+                backup: None,
+                links: vec![Links::default(); replicas],
+                alive: vec![None; replicas],
+                unknown: 0,
+                try_again: 0,
+                store_offset: TimeDelta::zero(),
+                facts: Facts::default(),
+                violations: Vec::new(),
+                broken,
+                counts: BTreeMap::new(),
+                deliveries: BTreeMap::new(),
+                sent: 0,
+                log: String::new(),
+                audited_at: 0,
+            };
+            // Each operation is compared with what it says that it did.
+            let judge = MemoryStore::proving(clock, deployment);
+            Self { state: Mutex::new(state), judge, changed: watch::Sender::new(()) }
+        })
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic holds it")
+    }
+
+    pub fn now(&self) -> Duration {
+        self.state().now
+    }
+
+    /// The store's clock.
+    pub fn store_time(&self) -> DateTime<Utc> {
+        let state = self.state();
+        let start = DateTime::from_timestamp(STORE_AT_START, 0).expect("in range");
+        start + TimeDelta::from_std(state.now).expect("short") + state.store_offset
+    }
+
+    /// The coordinator's clock.
+    pub fn coordinator_time(&self) -> Moment {
+        Moment::after_boot(COORDINATOR_AT_START + self.now())
+    }
+
+    /// A line in the log.
+    pub fn log(&self, who: &str, what: impl Display) {
+        self.state().log(who, what);
+    }
+
+    pub fn take_log(&self) -> String {
+        std::mem::take(&mut self.state().log)
+    }
+
+    pub fn count(&self, what: &'static str) {
+        *self.state().counts.entry(what).or_insert(0) += 1;
+    }
+
+    /// Whether this incarnation is the one that lives there.
+    pub fn lives(&self, place: usize, incarnation: u32) -> bool {
+        self.state().alive[place] == Some(incarnation)
+    }
+
+    /// What becomes of a message.
+    pub fn way(&self, place: usize, to: To) -> Way {
+        let mut state = self.state();
+        let now = state.now;
+        let link = *state.links[place].to(to);
+        let rng = &mut state.rng;
+        let mut took = |slow: bool| {
+            let most = if slow { 900 } else { 12 };
+            Some(Duration::from_millis(rng.u64(1..=most)))
+        };
+        let slow = now < link.slow_until;
+        let (mut there, mut back) = (took(slow), took(slow));
+        let patience = Duration::from_millis(state.rng.u64(400..=1000));
+        if now < link.cut_until {
+            there = None;
+        }
+        if now < link.deaf_until && state.rng.bool() {
+            back = None;
+        }
+        Way { there, back, patience }
+    }
+
+    /// What goes wrong with an operation at the store.
+    pub fn fault(&self) -> Option<Fault> {
+        let mut state = self.state();
+        if state.broken == Break::Unfenced {
+            return Some(Fault::Unfenced);
+        }
+        let drawn = state.rng.u32(0..1000);
+        if drawn < state.unknown {
+            *state.counts.entry("unknown commits").or_insert(0) += 1;
+            return Some(Fault::Unknown { committed: state.rng.bool() });
+        }
+        (drawn < state.unknown + state.try_again).then_some(Fault::TryAgain)
+    }
+
+    /// Something has happened: it is written down, and every invariant is asked.
+    pub fn touch(&self, who: &str, touch: Touch) {
+        let refresh = touch.may_have_written();
+        {
+            let mut state = self.state();
+            state.log(who, &touch);
+            state.facts.take_in(touch);
+        }
+        if refresh {
+            self.look_at_store();
+        }
+        let mut state = self.state();
+        let found = invariants::check(&state.facts);
+        state.violated(found);
+    }
+
+    /// The store's content as its views show it.
+    fn look_at_store(&self) {
+        // Answers at once, and has no faults on the way.
+        let views = crate::facts::Views::read(&self.judge).now_or_never().expect("memory answers at once");
+        self.state().facts.views = views;
+    }
+
+    /// The store's own audit, where anything was done since the last one.
+    pub fn audit(&self) {
+        let events = self.state().facts.events;
+        if std::mem::replace(&mut self.state().audited_at, events) == events {
+            return;
+        }
+        let report = self.judge.snapshot().audit(self.store_time());
+        let broken = report.checks.iter().filter(|check| check.violations > 0);
+        let found = broken.map(|check| format!("the audit's {}: {:?}", check.name, check.examples)).collect();
+        self.state().violated(found);
+    }
+
+    /// A request leaves for a receiver and arrives after `after`, whatever becomes of its sender.
+    pub fn send(&self, arrival: Arrival, after: Duration) -> oneshot::Receiver<Reply> {
+        let (answer, answered) = oneshot::channel();
+        let mut state = self.state();
+        state.sent += 1;
+        let at = (state.now + after, state.sent);
+        state.deliveries.insert(at, Delivery { arrival, answer });
+        answered
+    }
+
+    /// Lets arrive what is due.
+    pub fn deliver(&self) {
+        loop {
+            let delivery = {
+                let mut state = self.state();
+                let now = state.now;
+                match state.deliveries.first_entry() {
+                    Some(first) if first.key().0 <= now => first.remove(),
+                    Some(_) | None => return,
+                }
+            };
+            let Delivery { arrival, answer } = delivery;
+            let reply = self.state().receive(&arrival);
+            self.touch("receiver", Touch::Arrived { arrival, reply: reply.clone() });
+            // The one that asked may be gone.
+            drop(answer.send(reply));
+        }
+    }
+
+    /// A tenure says that nothing of it goes on.
+    pub fn tenure_ended(&self, who: &str, claim: &Claim) {
+        self.touch(who, Touch::TenureEnded { claim: claim.clone() });
+    }
+
+    /// The claim in force, as the store has it.
+    pub fn in_force(&self, election: &ElectionName) -> Option<Claim> {
+        use bursar::store::Store as _;
+        let fence = self.judge.fence(election).now_or_never().expect("memory answers at once").ok().flatten()?;
+        let (term, tenure_id) = (fence.holder.term, fence.holder.tenure_id);
+        Some(Claim { election: election.clone(), term, tenure_id })
+    }
+}
+
+impl World {
+    /// The claim behind a token.
+    pub fn claim_of(&self, election: &str, token: i64) -> Option<Claim> {
+        let election = ElectionName::new(election).ok()?;
+        let state = self.state();
+        let claims = state.facts.accepted.get(&election)?;
+        let (election, term, tenure_id) = claims.iter().find(|claim| claim.1.get() == token)?.clone();
+        Some(Claim { election, term, tenure_id })
+    }
+}
+
+impl State {
+    pub fn log(&mut self, who: &str, what: impl Display) {
+        if self.log.len() < MOST_LOG {
+            let _ = writeln!(self.log, "{:>9.3} {who:<10} {what}", self.now.as_secs_f64());
+        }
+    }
+
+    /// How many COMMITs in a thousand go wrong.
+    pub const fn bad_commits(&mut self, unknown: u32, try_again: u32) {
+        self.unknown = unknown;
+        self.try_again = try_again;
+    }
+
+    pub fn violated(&mut self, found: Vec<String>) {
+        for violation in found {
+            if !self.violations.contains(&violation) {
+                self.log("VIOLATION", &violation);
+                self.violations.push(violation);
+            }
+        }
+    }
+}
