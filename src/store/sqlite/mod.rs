@@ -40,6 +40,7 @@ mod plan;
 mod plan_query;
 mod port;
 mod process;
+mod receivers;
 mod recover;
 mod refusals;
 mod requests;

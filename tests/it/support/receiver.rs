@@ -76,6 +76,33 @@ pub struct Logged {
     pub connection: usize,
     /// Whether it was taken by the book, and not refused for its token.
     pub taken: bool,
+    /// What whoever sent it may take it for, if the answer arrives.
+    pub said: Said,
+}
+
+/// What an answer says of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// It was done.
+    Done,
+    /// Nothing was done.
+    Undone,
+    /// Nothing for sure.
+    Unclear,
+}
+
+impl Said {
+    /// Of what becomes of a request, and what the book answers to it.
+    fn of(act: &Act, answer: Option<&Answer>) -> Self {
+        match (act, answer.map(|answer| answer.status)) {
+            (Act::Book | Act::BookSlowly(_), Some(200..=299)) => Self::Done,
+            (Act::Book | Act::BookSlowly(_), Some(412)) => Self::Undone,
+            (Act::Say(text) | Act::SaySlowly(_, text), _) if text.starts_with("HTTP/1.1 42") => {
+                if text.starts_with("HTTP/1.1 422") { Self::Unclear } else { Self::Undone }
+            }
+            _ => Self::Unclear,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -236,6 +263,7 @@ async fn attend(stream: TcpStream, shared: &Shared, connection: usize) -> std::i
         let books = matches!(act, Act::Book | Act::BookSlowly(_) | Act::BookAndReset | Act::BookAndSay(_));
         let answer = if books { Some(book(shared, &logged).await) } else { None };
         logged.taken = answer.as_ref().is_some_and(|answer| answer.status != 412);
+        logged.said = Said::of(&act, answer.as_ref());
         shared.script().log.push(logged);
         let said = match (&act, answer) {
             (Act::BookSlowly(time), Some(answer)) => {
@@ -306,5 +334,6 @@ async fn read(stream: &mut BufReader<TcpStream>, connection: usize) -> std::io::
         at: boottime(),
         connection,
         taken: false,
+        said: Said::Unclear,
     }))
 }
