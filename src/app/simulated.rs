@@ -140,6 +140,7 @@ impl SimulatedReplica {
             leadership: leadership.clone(),
             board: Arc::clone(&board),
             elections: self.elections,
+            replica: self.replica.id.to_string(),
             resign_without_store: self.lease_ttl,
         };
         tasks.spawn(named("eligibility", eligibility.run(over.clone())));

@@ -21,6 +21,7 @@ mod probe;
 mod unfit;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -32,7 +33,7 @@ pub use departure::{Departure, Leave, NotSent};
 pub use fence::Fence;
 
 use crate::domain::job::HandlerDefinition;
-use crate::domain::{Claim, Moment};
+use crate::domain::{Claim, Moment, Term};
 use crate::store::{Call, Effect, OpenRun, PlanSource};
 
 /// What a handler knows of a call.
@@ -46,6 +47,37 @@ pub enum CallOutcome {
         error: String,
         /// Whether another attempt cannot succeed.
         permanent: bool,
+    },
+    /// It surely had none, or may have had it (`in_doubt`), and the receiver asked for a wait.
+    PutOff {
+        /// For a person.
+        error: String,
+        /// The wait that it asked for.
+        after: Duration,
+        /// Whether it may have had its effect.
+        in_doubt: bool,
+    },
+    /// The receiver has something else under the key: it may have had its effect, and another call would tell no more.
+    Mismatch {
+        /// For a person.
+        error: String,
+    },
+    /// Nothing was done, since the receiver has seen a higher token: the fence is to be read again.
+    Fenced {
+        /// What it has seen.
+        highest: Term,
+    },
+    /// The receiver says a final no.
+    Refused {
+        /// For a person.
+        error: String,
+    },
+    /// The receiver is not to be sent anything for now; the unit is as before the call, which is no attempt at it.
+    Stopped {
+        /// The reason on record.
+        reason: &'static str,
+        /// For a person.
+        why: String,
     },
     /// Leave was not given: no byte left.
     NotSent,
@@ -62,9 +94,14 @@ pub trait OutsideHandler: Send + Sync {
     /// Whether a call whose outcome is unknown may be made again with the same key.
     fn is_idempotent(&self) -> bool;
 
-    /// Makes one call. Asks `departure` right before the first byte, and answers [`CallOutcome::NotSent`] where that is
-    /// refused. Dropped without warning where the tenure ends abruptly.
-    async fn call(&self, call: &Call, departure: &Departure) -> CallOutcome;
+    /// The receiver that calls go to, where it may be stopped and has limits.
+    fn receiver(&self) -> Option<&http::Receiver> {
+        None
+    }
+
+    /// Makes one call, which was taken at `taken_at` or later. Asks `departure` right before the first byte, and answers
+    /// [`CallOutcome::NotSent`] where that is refused. Dropped without warning where the tenure ends abruptly.
+    async fn call(&self, call: &Call, taken_at: Moment, departure: &Departure) -> CallOutcome;
 }
 
 /// The two shapes.

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CallOutcome, Departure, Handler, OutsideHandler, Shape, guarded};
 use crate::domain::job::{ProbeDefinition, ProbeShape};
-use crate::domain::{Claim, TenureId};
+use crate::domain::{Claim, Moment, TenureId};
 use crate::store::{BatchError, BatchHook, Call, Effect, OpenRun, PlanSource};
 
 pub(super) fn handler(definition: &ProbeDefinition, run: &OpenRun, claim: &Claim, stop: &CancellationToken) -> Handler {
@@ -95,7 +95,7 @@ impl OutsideHandler for Probe {
         self.definition.idempotent
     }
 
-    async fn call(&self, call: &Call, departure: &Departure) -> CallOutcome {
+    async fn call(&self, call: &Call, _taken_at: Moment, departure: &Departure) -> CallOutcome {
         let keys = [call.key.clone()];
         self.misbehave(&keys).await;
         if let Some(error) = self.failure(&keys, true) {

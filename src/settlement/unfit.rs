@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 
 use super::{CallOutcome, Departure, OutsideHandler};
+use crate::domain::Moment;
 use crate::store::Call;
 
 pub(super) struct Unfit {
@@ -23,7 +24,7 @@ impl OutsideHandler for Unfit {
         self.idempotent
     }
 
-    async fn call(&self, _call: &Call, _departure: &Departure) -> CallOutcome {
+    async fn call(&self, _call: &Call, _taken_at: Moment, _departure: &Departure) -> CallOutcome {
         CallOutcome::Failed { error: self.why.clone(), permanent: false }
     }
 }

@@ -133,6 +133,14 @@ pub enum CallFate {
     },
     /// No byte left (the gate was closed): put back as it was, no attempt.
     NotSent,
+    /// Its receiver is not to be sent anything for now: as [`Self::NotSent`], and taken again after the wait, when others were
+    /// tried.
+    Stopped {
+        /// For a person.
+        error: String,
+        /// The wait.
+        again_in: Duration,
+    },
     /// It may have had its effect. Tried again after the wait where the handler is idempotent, else (`None`) held and the
     /// unit set aside.
     Unknown {

@@ -12,8 +12,8 @@
 //! | `paid` | by a person, to `returned` |
 //!
 //! - The number of a try grows with each take, also where no byte left, and every record names the try.
-//! - A key's validity counts from the take of the first try; where that is put back and nothing was ever in doubt, it has not
-//!   begun.
+//! - A key's validity counts from the take of the first try that left, also where that was proved undone: the receiver has
+//!   seen the key. Where no byte of any try left, it has not begun. Once it is over, nothing is sent any more.
 //! - A doubt is never reset, and nothing in doubt is reversed but by a person's word.
 
 use std::collections::BTreeMap;
@@ -97,6 +97,8 @@ pub struct Payout {
     pub attempt: u32,
     /// Whether an earlier try's outcome is unknown.
     pub in_doubt: bool,
+    /// Whether an earlier try left, so that the key's validity had begun before this one.
+    pub left_before: bool,
     /// What is to be done.
     pub errand: Errand,
     /// The first byte must leave within this, from the store's answer on. Zero where it was too late already.
@@ -146,6 +148,8 @@ pub enum PayoutFate {
     },
     /// Proved undone, or no byte left: as it was before the try.
     Back {
+        /// Whether this try or an earlier one left: then the key's validity goes on counting.
+        left: bool,
         /// For a person, where there is something to say.
         error: Option<String>,
         /// When it is taken again; `None`: at once.
@@ -241,7 +245,7 @@ pub struct PayoutView {
     pub attempts: u32,
     /// Whether any try's outcome was unknown.
     pub in_doubt: bool,
-    /// The first try that was not proved undone.
+    /// The first try that left.
     pub first_sent_at: Option<DateTime<Utc>>,
     /// The receiver forgets the key then.
     pub key_valid_until: Option<DateTime<Utc>>,

@@ -7,9 +7,10 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::{
-    Call, CallRecord, Charge, Effect, Execution, FenceHolder, FinishOutcome, Halt, JobChange, JobChangeOutcome,
+    Call, CallRecord, Charge, Effect, Execution, FenceHolder, FinishOutcome, Halt, Heard, JobChange, JobChangeOutcome,
     JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken, PendingRequest,
-    PlanOutcome, PlanSource, Recovery, RequestState, SettleOutcome, StoreError, TicksOutcome, TicksRecord, UnitPick,
+    PlanOutcome, PlanSource, ReceiverAsk, ReceiverWay, Recovery, RequestState, SettleOutcome, StoreError, TicksOutcome,
+    TicksRecord, UnitPick,
 };
 use crate::domain::Claim;
 
@@ -151,6 +152,14 @@ pub trait TenureStore: Send + Sync {
     /// (instruction, attempt): nobody sends it. Answers how many. For the caller whose [`Self::take_payouts`] ended
     /// [`StoreError::Unknown`], before the next one.
     async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64>;
+
+    /// *Begin.* Whether calls may go to a receiver now. Where it is stopped and one may be tried, this is that one: the next is
+    /// tried after a longer wait.
+    async fn receiver_way(&self, ask: &ReceiverAsk) -> Fenced<ReceiverWay>;
+
+    /// *Record.* What the answers to calls say about a receiver. Answers whether they stopped it until an operator resumes it.
+    /// Repeated, refusals count again: it stops the sooner.
+    async fn heard(&self, heard: &Heard) -> Fenced<bool>;
 
     /// *Begin.* Requests of operators, oldest first, a bounded page.
     async fn requests(&self) -> Fenced<Vec<PendingRequest>>;

@@ -24,7 +24,17 @@ pub(super) fn fate(
 ) -> CallFate {
     match outcome {
         CallOutcome::Done => CallFate::Done,
-        CallOutcome::NotSent => CallFate::NotSent,
+        // A receiver that is stopped, or that has seen a higher token, says nothing about the unit.
+        CallOutcome::NotSent | CallOutcome::Fenced { .. } => CallFate::NotSent,
+        CallOutcome::Stopped { reason: _, why: error } => {
+            CallFate::Stopped { error, again_in: retry.backoff(charged.saturating_add(1), random) }
+        }
+        CallOutcome::PutOff { error, after, in_doubt } => {
+            let again_in = again_in(retry, charged, in_doubt && !idempotent, random).map(|wait| wait.max(after));
+            if in_doubt { CallFate::Unknown { error, again_in } } else { CallFate::Failed { error, again_in } }
+        }
+        CallOutcome::Mismatch { error } => CallFate::Unknown { error, again_in: None },
+        CallOutcome::Refused { error } => CallFate::Failed { error, again_in: None },
         CallOutcome::Failed { error, permanent } => {
             CallFate::Failed { error, again_in: again_in(retry, charged, permanent, random) }
         }
@@ -38,7 +48,7 @@ pub(super) fn fate(
 pub(super) const fn counts_as(fate: &CallFate) -> Option<AttemptOutcome> {
     match fate {
         CallFate::Done => Some(AttemptOutcome::Settled),
-        CallFate::NotSent => None,
+        CallFate::NotSent | CallFate::Stopped { .. } => None,
         CallFate::Failed { again_in, .. } | CallFate::Unknown { again_in, .. } => match again_in {
             Some(_) => Some(AttemptOutcome::Failed),
             None => Some(AttemptOutcome::SetAside),
@@ -73,5 +83,25 @@ mod tests {
         assert!(matches!(fate(unknown(), &retry(), 0, false, 7), CallFate::Unknown { again_in: None, .. }));
         assert!(matches!(fate(unknown(), &retry(), 2, true, 7), CallFate::Unknown { again_in: None, .. }));
         assert_eq!(counts_as(&fate(CallOutcome::NotSent, &retry(), 2, true, 7)), None);
+        let mismatch = CallOutcome::Mismatch { error: "another amount".into() };
+        assert!(matches!(fate(mismatch, &retry(), 0, true, 7), CallFate::Unknown { again_in: None, .. }));
+    }
+
+    #[test]
+    fn a_receiver_is_waited_for_as_long_as_it_asks_and_a_stopped_one_costs_no_attempt() {
+        let put_off = |seconds, in_doubt| CallOutcome::PutOff {
+            error: "answered 503".into(),
+            after: Duration::from_secs(seconds),
+            in_doubt,
+        };
+        let hour = Some(Duration::from_hours(1));
+        let undone = fate(put_off(3600, false), &retry(), 0, false, 7);
+        assert_eq!(undone, CallFate::Failed { error: "answered 503".into(), again_in: hour });
+        let doubted = fate(put_off(3600, true), &retry(), 0, true, 7);
+        assert_eq!(doubted, CallFate::Unknown { error: "answered 503".into(), again_in: hour });
+        assert!(matches!(fate(put_off(0, true), &retry(), 0, false, 7), CallFate::Unknown { again_in: None, .. }));
+        assert!(matches!(fate(put_off(0, false), &retry(), 2, true, 7), CallFate::Failed { again_in: None, .. }));
+        let stopped = CallOutcome::Stopped { reason: "unauthorized", why: "answered 401".into() };
+        assert!(matches!(fate(stopped, &retry(), 2, false, 7), CallFate::Stopped { .. }));
     }
 }

@@ -27,6 +27,7 @@ mod admission;
 mod backoff;
 mod batches;
 mod bringup;
+mod contradiction;
 pub mod edge;
 mod fate;
 mod halving;

@@ -8,6 +8,7 @@
 //! - A payout stands `sending` under this term before it waits for its leave (the gate, then the halt), and its first byte
 //!   follows the leave.
 //! - Nothing here remembers what is due: it is read from the store, when a batch has settled and at every sweep.
+//! - A lane takes for the jobs that send to its receiver now, as the last sweep read their definitions.
 //!
 //! Deliberately absent: retries of a request (each is a try of its own, taken anew), and any thought on whether one may be
 //! sent again.
@@ -58,10 +59,15 @@ pub(super) async fn payouts(tenure: Tenure) {
         }
         match tenure.begin("payout_jobs", || tenure.store.payout_jobs()).await {
             Ok(jobs) => {
-                for (origin, jobs) in by_origin(&tenure, jobs) {
-                    let lane = lanes.entry(origin).or_insert_with_key(|origin| start(&tenure, origin, &mut ends));
-                    lane.jobs.send_replace(jobs);
+                let mut jobs = by_origin(&tenure, jobs);
+                for (origin, lane) in &lanes {
+                    // A job that was edited to send elsewhere, or nowhere, is not sent by the lane that it had.
+                    lane.jobs.send_replace(jobs.remove(origin).unwrap_or_else(|| Arc::from([])));
                     lane.wake.notify_one();
+                }
+                for (origin, jobs) in jobs {
+                    let lane = start(&tenure, &origin, jobs, &mut ends);
+                    lanes.insert(origin, lane);
                 }
             }
             Err(Stop::Ending) => break,
@@ -78,8 +84,8 @@ pub(super) async fn payouts(tenure: Tenure) {
     }
 }
 
-fn start(tenure: &Tenure, origin: &str, ends: &mut Ends) -> Running {
-    let (jobs, from) = watch::channel(Arc::from([]));
+fn start(tenure: &Tenure, origin: &str, jobs: Arc<[LaneJob]>, ends: &mut Ends) -> Running {
+    let (jobs, from) = watch::channel(jobs);
     let wake = Arc::new(Notify::new());
     let fence = Fence::new(tenure.store.deployment(), &tenure.claim);
     let lane = Lane::new(tenure.clone(), origin.to_owned(), fence, from, Arc::clone(&wake));

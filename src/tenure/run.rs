@@ -32,10 +32,11 @@ pub(super) async fn settle_run(tenure: Tenure, run: OpenRun) -> Result<(), Stop>
         return Ok(());
     }
     let mut stalled = 0;
+    let mut door = outside::Door::default();
     loop {
         match &handler.shape {
             Shape::InStore(effect) => batches::drain(&tenure, &run, effect).await?,
-            Shape::Outside(outside) => outside::drain(&tenure, &run, outside).await?,
+            Shape::Outside(outside) => outside::drain(&tenure, &run, outside, &mut door).await?,
         }
         match tenure.begin("finish_run", || tenure.store.finish_run(run.id)).await? {
             FinishOutcome::Finished(state) => {

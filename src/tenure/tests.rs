@@ -20,8 +20,9 @@ use crate::store::postgres::{PgSettings, PgStore};
 use crate::store::{
     Call, CallFate, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, Halt,
     JobChange, JobChangeOutcome, JobRow, JobsView, Leader, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake,
-    PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState,
-    SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery,
+    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord,
+    UnitPick,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -112,6 +113,12 @@ impl TenureStore for Stub {
         unreachable!("not asked for here")
     }
     async fn put_back_payouts(&self, _: &str, _: &[(i64, u32)]) -> Fenced<u64> {
+        unreachable!("not asked for here")
+    }
+    async fn receiver_way(&self, _: &ReceiverAsk) -> Fenced<ReceiverWay> {
+        unreachable!("not asked for here")
+    }
+    async fn heard(&self, _: &crate::store::Heard) -> Fenced<bool> {
         unreachable!("not asked for here")
     }
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {

@@ -3,6 +3,7 @@
 mod command;
 mod embedded;
 mod http;
+mod receiving;
 mod sql;
 
 use std::time::Duration;

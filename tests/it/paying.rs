@@ -3,6 +3,9 @@
 
 mod answers;
 mod deaths;
+mod embedded;
+mod pauses;
+mod storms;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -85,7 +85,7 @@ fn unknown(again_in: Option<Duration>) -> PayoutFate {
 }
 
 fn back() -> PayoutFate {
-    PayoutFate::Back { error: None, again_in: None }
+    PayoutFate::Back { left: false, error: None, again_in: None }
 }
 
 /// A job with a settled run over these entries, and its payouts in the order of ids.

@@ -87,7 +87,7 @@ impl OutsideHandler for CommandHandler {
         self.definition.idempotent
     }
 
-    async fn call(&self, call: &Call, departure: &Departure) -> CallOutcome {
+    async fn call(&self, call: &Call, _taken_at: Moment, departure: &Departure) -> CallOutcome {
         let own = |name: &str| std::env::var(name).ok();
         let order = order(&self.definition, &self.fence, call, own);
         outcome(run(&order, &self.launch, departure).await)

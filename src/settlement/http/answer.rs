@@ -186,6 +186,8 @@ pub enum Verdict {
     },
     /// Proved that nothing was done: the instruction is as before the try, and may be sent again.
     Undone {
+        /// Whether a byte left.
+        left: bool,
         /// What the receiver asked for.
         after: Option<Duration>,
         /// For a person.
@@ -279,7 +281,7 @@ fn unsent_verdict(unsent: &Unsent) -> Verdict {
     match unsent {
         Unsent::NoLeave | Unsent::TooLate => Verdict::NotSent,
         Unsent::NotConnected(why) | Unsent::Unsigned(why) | Unsent::Unfit(why) => {
-            Verdict::Undone { after: None, why: why.clone() }
+            Verdict::Undone { left: false, after: None, why: why.clone() }
         }
         Unsent::Untrusted(why) => Verdict::StopReceiver { reason: StopReason::Tls, why: why.clone() },
     }
@@ -305,7 +307,7 @@ fn answered(response: &Response, rules: &ReceiverDefinition, asked: Asked<'_>) -
         return if asked.in_doubt { Verdict::RefusedInDoubt { status } } else { Verdict::Rejected { status } };
     }
     if rules.not_done.contains(&status) || status == 425 || status == 429 {
-        return Verdict::Undone { after: after(), why: why() };
+        return Verdict::Undone { left: true, after: after(), why: why() };
     }
     match (stops(status), rules.idempotent) {
         (Some(reason @ (StopReason::Unauthorized | StopReason::Forbidden)), _) | (Some(reason), true) => {

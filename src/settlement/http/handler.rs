@@ -29,11 +29,12 @@ impl HttpHandler {
         Self { receiver, fence, store_time }
     }
 
-    /// The last moment for a first byte: while the receiver surely knows the key. `None` where it has passed.
-    fn not_after(&self, age: Duration) -> Option<Moment> {
+    /// The last moment for a first byte: while the receiver surely knows the key. `None` where it has passed. The age is that
+    /// which the call had when it was taken.
+    fn not_after(&self, age: Duration, taken_at: Moment) -> Option<Moment> {
         let rules = self.receiver.rules();
         let left = rules.key_valid_for.checked_sub(rules.timeout.saturating_mul(2))?.checked_sub(age)?;
-        Some(clock::boottime() + left)
+        Some(taken_at + left).filter(|last| clock::boottime() < *last)
     }
 }
 
@@ -43,17 +44,18 @@ impl OutsideHandler for HttpHandler {
         self.receiver.rules().idempotent
     }
 
-    async fn call(&self, call: &Call, departure: &Departure) -> CallOutcome {
+    fn receiver(&self) -> Option<&Receiver> {
+        Some(&self.receiver)
+    }
+
+    async fn call(&self, call: &Call, taken_at: Moment, departure: &Departure) -> CallOutcome {
         let Some(store_time) = (self.store_time)() else {
             return CallOutcome::Failed { error: "the store's time is not known yet".to_owned(), permanent: false };
         };
-        let Some(not_after) = self.not_after(call.age) else {
+        let Some(not_after) = self.not_after(call.age, taken_at) else {
             let error = "the receiver may have forgotten its key: it is not sent again".to_owned();
-            return if call.in_doubt {
-                CallOutcome::Unknown { error }
-            } else {
-                CallOutcome::Failed { error, permanent: true }
-            };
+            // Where it is in doubt, that is for a person; else the unit is retried under another key.
+            return CallOutcome::Failed { error, permanent: true };
         };
         let request = Request {
             key: &call.idempotency_key,
@@ -67,22 +69,21 @@ impl OutsideHandler for HttpHandler {
     }
 }
 
-/// A verdict in the words of the port of calls, which knows no stops and no waits: a stop is an attempt that failed.
+/// A verdict in the words of the port of calls.
 fn outcome(verdict: Verdict) -> CallOutcome {
     match verdict {
         Verdict::Paid { .. } => CallOutcome::Done,
-        Verdict::Rejected { status } => {
-            CallOutcome::Failed { error: format!("refused: answered {status}"), permanent: true }
-        }
+        Verdict::Rejected { status } => CallOutcome::Refused { error: format!("refused: answered {status}") },
         Verdict::RefusedInDoubt { status } => {
-            CallOutcome::Unknown { error: format!("answered {status} after a try that may have had its effect") }
+            CallOutcome::Refused { error: format!("answered {status} after a try that may have had its effect") }
         }
-        Verdict::Mismatch { why: error } | Verdict::Later { why: error, .. } | Verdict::Unknown { why: error } => {
-            CallOutcome::Unknown { error }
-        }
-        Verdict::Undone { why: error, .. } | Verdict::StopReceiver { why: error, .. } => {
-            CallOutcome::Failed { error, permanent: false }
-        }
-        Verdict::Fenced { .. } | Verdict::NotSent => CallOutcome::NotSent,
+        Verdict::Mismatch { why: error } => CallOutcome::Mismatch { error },
+        Verdict::Later { after: Some(after), why: error } => CallOutcome::PutOff { error, after, in_doubt: true },
+        Verdict::Later { after: None, why: error } | Verdict::Unknown { why: error } => CallOutcome::Unknown { error },
+        Verdict::Undone { after: Some(after), why: error, .. } => CallOutcome::PutOff { error, after, in_doubt: false },
+        Verdict::Undone { after: None, why: error, .. } => CallOutcome::Failed { error, permanent: false },
+        Verdict::StopReceiver { reason, why } => CallOutcome::Stopped { reason: reason.as_str(), why },
+        Verdict::Fenced { highest } => CallOutcome::Fenced { highest },
+        Verdict::NotSent => CallOutcome::NotSent,
     }
 }

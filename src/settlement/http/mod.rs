@@ -30,6 +30,7 @@ mod answer;
 mod client;
 mod echo;
 mod handler;
+mod limits;
 mod look_up;
 mod pace;
 mod receiver;

@@ -9,14 +9,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
 
 use super::answer::{Asked, Seen, Unsent, Verdict, verdict};
 use super::client::{Connection, Outgoing, connect};
 use super::echo::Expected;
+use super::limits::Limits;
 use super::look_up::{LookUp, look_up_verdict};
-use super::pace::Pace;
 use super::secrets::{Secrets, SigningKey};
 use super::signature::{self, Signed};
 use super::tls;
@@ -84,8 +83,7 @@ pub struct Receiver {
     address: WebAddress,
     tls: Option<TlsConnector>,
     secrets: Secrets,
-    pace: Mutex<Option<Pace>>,
-    slots: Semaphore,
+    limits: Arc<Limits>,
     idle: Mutex<Vec<(Connection, Moment)>>,
 }
 
@@ -95,6 +93,11 @@ impl Receiver {
     /// # Errors
     /// [`ReceiverError`].
     pub fn new(rules: ReceiverDefinition) -> Result<Self, ReceiverError> {
+        Self::within(rules, Arc::default())
+    }
+
+    /// The same, within the limits that all of its origin share.
+    fn within(rules: ReceiverDefinition, limits: Arc<Limits>) -> Result<Self, ReceiverError> {
         let address = WebAddress::new(&rules.url)?;
         let mut secure = address.is_secure();
         if let Some(url) = &rules.lookup_url {
@@ -106,8 +109,7 @@ impl Receiver {
             address,
             tls,
             secrets: Secrets::new(rules.secret_files.iter().map(PathBuf::from).collect()),
-            pace: Mutex::new(rules.max_per_second.map(Pace::new)),
-            slots: Semaphore::new(usize::try_from(rules.max_in_flight.max(1)).unwrap_or(1)),
+            limits,
             idle: Mutex::default(),
             rules,
         })
@@ -128,7 +130,7 @@ impl Receiver {
     /// Requests that could go on the wire now: no more instructions are to be taken as `sending`.
     #[must_use]
     pub fn free(&self) -> usize {
-        self.slots.available_permits()
+        self.limits.free(&self.rules)
     }
 
     /// How often its secrets have changed.
@@ -168,9 +170,7 @@ impl Receiver {
         departure: &Departure,
         reuse: bool,
     ) -> Seen {
-        // Closed never: the semaphore lives as long as this.
-        let Ok(_slot) = self.slots.acquire().await else { return Seen::Unsent(Unsent::NoLeave) };
-        let turn = self.turn();
+        let (_place, turn) = self.limits.enter(&self.rules).await;
         if turn > Duration::ZERO {
             tokio::time::sleep(turn).await;
         }
@@ -192,11 +192,6 @@ impl Receiver {
             self.keep(connection);
         }
         seen
-    }
-
-    fn turn(&self) -> Duration {
-        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        pace.as_mut().map_or(Duration::ZERO, |pace| pace.take(clock::boottime()))
     }
 
     /// A connection that is up, with leave to write on it.
@@ -283,9 +278,16 @@ fn outgoing(
     outgoing.body(body).map_err(|error| Unsent::Unfit(format!("no request can be made of it: {error}")))
 }
 
-/// The receivers of a process: one for each definition, so that all runs of a job share limits and connections.
+/// The receivers of a process: one for each definition, so that all runs of a job share its connections; and for each origin the
+/// limits that all definitions of it share.
 #[derive(Default)]
-pub struct Receivers(Mutex<HashMap<String, Arc<Receiver>>>);
+pub struct Receivers(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    receivers: HashMap<String, Arc<Receiver>>,
+    limits: HashMap<String, Arc<Limits>>,
+}
 
 /// Beyond so many definitions, those that nobody uses are let go.
 const MOST_RECEIVERS: usize = 512;
@@ -297,15 +299,18 @@ impl Receivers {
     /// [`ReceiverError`] where it cannot be set up.
     pub fn of(&self, definition: &ReceiverDefinition) -> Result<Arc<Receiver>, ReceiverError> {
         let name = fingerprint(definition);
-        let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(receiver) = receivers.get(&name) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(receiver) = known.receivers.get(&name) {
             return Ok(Arc::clone(receiver));
         }
-        if receivers.len() >= MOST_RECEIVERS {
-            receivers.retain(|_, receiver| Arc::strong_count(receiver) > 1);
+        if known.receivers.len() >= MOST_RECEIVERS {
+            known.receivers.retain(|_, receiver| Arc::strong_count(receiver) > 1);
+            known.limits.retain(|_, limits| Arc::strong_count(limits) > 1);
         }
-        let receiver = Arc::new(Receiver::new(definition.clone())?);
-        receivers.insert(name, Arc::clone(&receiver));
+        let origin = WebAddress::new(&definition.url)?.origin();
+        let limits = Arc::clone(known.limits.entry(origin).or_default());
+        let receiver = Arc::new(Receiver::within(definition.clone(), limits)?);
+        known.receivers.insert(name, Arc::clone(&receiver));
         Ok(receiver)
     }
 }

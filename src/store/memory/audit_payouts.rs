@@ -32,7 +32,8 @@ impl MemoryState {
             ) => false,
         };
         let unsent = |found: &&Instruction| {
-            let called = found.kind == InstructionKind::Call && found.attempts > 0;
+            let open = matches!(found.state, InstructionState::Pending | InstructionState::Sending);
+            let called = found.kind == InstructionKind::Call && !open;
             found.first_sent_at.is_none() && (found.in_doubt || found.state == InstructionState::Sending || called)
         };
         self.instructions

@@ -14,6 +14,15 @@ use crate::store::{BatchCounts, Call, CallFate, CallRecord, OpenRun};
 /// Why an instruction whose outcome nobody knows is held.
 const UNKNOWN: &str = "unknown";
 
+impl Instruction {
+    /// Where no byte of any try left (none was charged or is in doubt), its key has not begun to count.
+    const fn not_sent(&mut self, charged: bool) {
+        if !self.in_doubt && !charged {
+            self.first_sent_at = None;
+        }
+    }
+}
+
 impl MemoryState {
     /// Takes up to `limit` units: their instructions are written, or taken up again.
     pub(super) fn take_calls(
@@ -34,14 +43,18 @@ impl MemoryState {
             | InstructionState::Held
             | InstructionState::Returned => false,
         };
-        let due: Vec<(Unit, Option<i64>)> = self
+        let mut due: Vec<(Unit, Option<i64>)> = self
             .units_of(run.id)
             .filter(|unit| unit.state == UnitState::Pending && is_due(unit.next_attempt_at, now))
             .map(|unit| (unit, self.call_of(unit)))
             .filter(|(_, call)| call.is_none_or(may_go))
-            .take(usize::try_from(limit).unwrap_or(usize::MAX))
             .map(|(unit, call)| (unit.clone(), call.map(|call| call.id)))
             .collect();
+        // Those with attempts behind them come after all others.
+        let tried = |unit: &Unit| (unit.attempts > 0).then_some(unit.next_attempt_at);
+        due.sort_by_key(|(unit, _)| (tried(unit), unit.id));
+        due.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        due.sort_by_key(|(unit, _)| unit.id);
         if due.is_empty() {
             return Done::RollBack(Vec::new());
         }
@@ -107,7 +120,7 @@ impl MemoryState {
         let ends = |record: &&&CallRecord| match &record.fate {
             CallFate::Done => true,
             CallFate::Failed { again_in, .. } | CallFate::Unknown { again_in, .. } => again_in.is_none(),
-            CallFate::NotSent => false,
+            CallFate::NotSent | CallFate::Stopped { .. } => false,
         };
         let settled = as_expected.iter().filter(|record| record.fate == CallFate::Done).count() as u64;
         let counts = BatchCounts { settled, ..BatchCounts::default() };
@@ -130,6 +143,8 @@ impl MemoryState {
             let Some(call) = self.instructions.get_mut(call) else { continue };
             call.state = if call.in_doubt { InstructionState::Unknown } else { InstructionState::Pending };
             (call.next_attempt_at, call.sending_term) = (None, None);
+            let charged = self.units.get(&call.unit_id).is_some_and(|unit| unit.attempts > 0);
+            call.not_sent(charged);
         }
         Done::Commit(nobodys.len() as u64)
     }
@@ -144,6 +159,14 @@ impl MemoryState {
         let (state, error, again_in) = match &record.fate {
             CallFate::NotSent => {
                 call.state = as_it_was;
+                call.not_sent(unit.attempts > 0);
+                return;
+            }
+            CallFate::Stopped { error, again_in } => {
+                call.state = as_it_was;
+                call.last_error = Some(bounded(error));
+                call.next_attempt_at = Some(now + span(wait(*again_in)));
+                call.not_sent(unit.attempts > 0);
                 return;
             }
             CallFate::Done => {

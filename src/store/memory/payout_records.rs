@@ -13,7 +13,7 @@ use crate::domain::entry::{EntryKind, NewEntry, OWN_SOURCE};
 use crate::domain::instruction::{InstructionKind, InstructionState};
 use crate::domain::netting::{Account, Posting};
 use crate::store::bounds::{bounded, wait};
-use crate::store::{PayoutFate, PayoutRecord, PayoutRecords, PayoutsRecorded};
+use crate::store::{Heard, PayoutFate, PayoutRecord, PayoutRecords, PayoutsRecorded};
 
 impl Instruction {
     /// On the wire under this claim.
@@ -31,12 +31,12 @@ impl Instruction {
             && self.state == InstructionState::Unknown
     }
 
-    /// What it is once nothing is on the wire any more and nothing new is known. One that was never in doubt was never sent:
-    /// its key has not begun to count.
-    pub(super) fn put_back(&mut self, next_attempt_at: Option<DateTime<Utc>>) {
+    /// What it is once nothing is on the wire any more and nothing new is known. Where no byte of it ever left, its key has not
+    /// begun to count.
+    pub(super) fn put_back(&mut self, left: bool, next_attempt_at: Option<DateTime<Utc>>) {
         self.state = self.as_it_was();
         (self.next_attempt_at, self.sending_term, self.reason) = (next_attempt_at, None, None);
-        if !self.in_doubt {
+        if !self.in_doubt && !left {
             (self.first_sent_at, self.key_valid_until) = (None, None);
         }
     }
@@ -61,8 +61,9 @@ impl MemoryState {
                 recorded.push((record, state));
             }
         }
-        let tries: Vec<&PayoutRecord> = recorded.iter().map(|(record, _)| *record).collect();
-        let needs_resume = self.heard_of(claim, records, &tries, now);
+        let counts = |_, given: &PayoutRecord| recorded.iter().any(|(record, _)| std::ptr::eq(*record, given));
+        let heard = Heard::of_payouts(records, counts);
+        let needs_resume = self.hear(claim, &heard, now);
         let mut states: Vec<_> = recorded.iter().map(|(record, state)| (record.instruction, *state)).collect();
         states.sort_unstable_by_key(|(id, _)| *id);
         Done::Commit(PayoutsRecorded { states, needs_resume })
@@ -91,11 +92,11 @@ impl MemoryState {
             PayoutFate::Unknown { error, again_in: Some(again_in) } => {
                 found.in_doubt = true;
                 found.last_error = Some(bounded(error));
-                found.put_back(Some(now + span(wait(*again_in))));
+                found.put_back(true, Some(now + span(wait(*again_in))));
             }
-            PayoutFate::Back { error, again_in } => {
+            PayoutFate::Back { left, error, again_in } => {
                 found.last_error = error.as_deref().map(bounded).or_else(|| found.last_error.take());
-                found.put_back(again_in.map(|again_in| now + span(wait(again_in))));
+                found.put_back(*left, again_in.map(|again_in| now + span(wait(again_in))));
             }
         }
         self.instructions.get(&record.instruction).map(|found| found.state)
@@ -107,7 +108,8 @@ impl MemoryState {
         for found in self.instructions.values_mut() {
             let in_hand = kept.contains(&(found.id, found.attempts));
             if found.is_sent_by(claim) && found.receiver.as_deref() == Some(origin) && !in_hand {
-                found.put_back(None);
+                // One that was tried before may have left then.
+                found.put_back(found.attempts > 1, None);
                 put += 1;
             }
         }

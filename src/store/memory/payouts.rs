@@ -7,13 +7,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::jobs::span;
-use super::receivers::Way;
 use super::rows::{Instruction, Released};
 use super::state::{Done, MemoryState, is_due};
 use crate::domain::Claim;
 use crate::domain::instruction::{InstructionKind, InstructionState};
 use crate::store::bounds::wait;
-use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutTerms, PayoutsTaken};
+use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutTerms, PayoutsTaken, ReceiverWay};
 
 /// The most that one take asks for.
 const MOST_TAKEN: u32 = 1_000;
@@ -76,11 +75,11 @@ impl MemoryState {
 
     /// Takes payouts for one receiver, and holds those that may not leave.
     pub(super) fn take_payouts(&mut self, claim: &Claim, take: &PayoutTake, now: DateTime<Utc>) -> Done<PayoutsTaken> {
-        let (limit, stopped) = match self.way(take, now) {
-            Way::Open => (take.limit.clamp(1, MOST_TAKEN), None),
-            Way::Probe(reason) => (1, Some(reason.to_owned())),
-            Way::Closed(reason, next_in) => {
-                let stopped = Some(reason.to_owned());
+        let (limit, stopped) = match self.way(&take.origin, take.probe_now, now) {
+            ReceiverWay::Open => (take.limit.clamp(1, MOST_TAKEN), None),
+            ReceiverWay::Probe(reason) => (1, Some(reason)),
+            ReceiverWay::Closed { reason, next_in } => {
+                let stopped = Some(reason);
                 return Done::RollBack(PayoutsTaken { stopped, next_in, ..PayoutsTaken::default() });
             }
         };
@@ -103,7 +102,7 @@ impl MemoryState {
         }
         taken.payouts.sort_unstable_by_key(|payout| payout.instruction);
         if taken.stopped.is_some() && !taken.payouts.is_empty() {
-            self.probed(take, now);
+            self.tried(&take.origin, take.probe_waits, now);
         }
         Done::Commit(taken)
     }
@@ -137,7 +136,11 @@ impl MemoryState {
             return Verdict::Held("over_limit", None);
         }
         if !found.in_doubt {
-            return Verdict::Leaves(Errand::Send);
+            return if found.has_expired(terms, now) {
+                Verdict::Held("unknown", Some("put off until the receiver may have forgotten its key"))
+            } else {
+                Verdict::Leaves(Errand::Send)
+            };
         }
         if found.receiver.as_ref() != Some(&take.origin) {
             return Verdict::Held("unknown", Some("in doubt at another receiver than the job's now"));
@@ -179,8 +182,10 @@ impl MemoryState {
             }
         }
         found.attempts += 1;
-        found.first_sent_at = found.first_sent_at.or(Some(now));
-        let valid_until = *found.key_valid_until.get_or_insert(now + span(wait(terms.key_valid_for)));
+        let left_before = found.first_sent_at.is_some();
+        let first = *found.first_sent_at.get_or_insert(now);
+        let valid_for = span(wait(terms.key_valid_for));
+        let valid_until = (*found.key_valid_until.get_or_insert(now + valid_for)).min(first + valid_for);
         found.receiver = Some(take.origin.clone());
         // An edit makes no doubt idempotent.
         found.idempotent = terms.idempotent && (found.idempotent || !found.in_doubt);
@@ -192,6 +197,7 @@ impl MemoryState {
             body: found.body.clone(),
             attempt: found.attempts,
             in_doubt: found.in_doubt,
+            left_before,
             errand,
             leaves_within: until(valid_until - timeout * 2, now),
             taken_at: now,
@@ -203,6 +209,8 @@ impl MemoryState {
         let Some(found) = self.instructions.get_mut(&id) else { return };
         found.state = InstructionState::Held;
         found.reason = Some(reason);
+        // Once its key may be forgotten, nobody knows what another try would do.
+        found.in_doubt |= reason == "unknown";
         found.next_attempt_at = None;
         if let Some(error) = error {
             found.last_error = Some(error.to_owned());

@@ -10,70 +10,62 @@ use super::rows::{Receiver, Stop};
 use super::state::{Done, MemoryState};
 use crate::domain::Claim;
 use crate::store::bounds::{bounded, wait};
-use crate::store::{Actor, PayoutFate, PayoutRecord, PayoutRecords, PayoutTake, ReceiverView, TOO_MANY_REFUSALS};
-
-/// Whether a receiver may be sent to now.
-pub(super) enum Way {
-    Open,
-    /// Stopped; one may be tried.
-    Probe(&'static str),
-    /// Stopped, with the wait until one may be tried, if any ever by itself.
-    Closed(&'static str, Option<Duration>),
-}
+use crate::store::{Actor, Heard, ReceiverAsk, ReceiverView, ReceiverWay, TOO_MANY_REFUSALS};
 
 /// The most doublings of the wait between tries.
 const MOST_DOUBLINGS: u32 = 20;
 
 impl MemoryState {
-    pub(super) fn way(&self, take: &PayoutTake, now: DateTime<Utc>) -> Way {
-        let Some(stop) = self.receivers.get(&take.origin).and_then(|found| found.stop.as_ref()) else {
-            return Way::Open;
+    pub(super) fn way(&self, origin: &str, probe_now: bool, now: DateTime<Utc>) -> ReceiverWay {
+        let Some(stop) = self.receivers.get(origin).and_then(|found| found.stop.as_ref()) else {
+            return ReceiverWay::Open;
         };
+        let reason = stop.reason.to_owned();
         if stop.needs_resume {
-            return Way::Closed(stop.reason, None);
+            return ReceiverWay::Closed { reason, next_in: None };
         }
         let left = wait((stop.next_probe_at - now).to_std().unwrap_or(Duration::ZERO));
-        if left.is_zero() || take.probe_now { Way::Probe(stop.reason) } else { Way::Closed(stop.reason, Some(left)) }
+        if left.is_zero() || probe_now {
+            ReceiverWay::Probe(reason)
+        } else {
+            ReceiverWay::Closed { reason, next_in: Some(left) }
+        }
+    }
+
+    /// Whether calls may go to a receiver.
+    pub(super) fn receiver_way(&mut self, ask: &ReceiverAsk, now: DateTime<Utc>) -> Done<ReceiverWay> {
+        let way = self.way(&ask.origin, ask.probe_now, now);
+        if let ReceiverWay::Probe(_) = way {
+            self.tried(&ask.origin, ask.probe_waits, now);
+            return Done::Commit(way);
+        }
+        Done::RollBack(way)
     }
 
     /// One is tried now; the next one after a longer wait.
-    pub(super) fn probed(&mut self, take: &PayoutTake, now: DateTime<Utc>) {
-        let stop = self.receivers.get_mut(&take.origin).and_then(|found| found.stop.as_mut());
+    pub(super) fn tried(&mut self, origin: &str, (first, longest): (Duration, Duration), now: DateTime<Utc>) {
+        let stop = self.receivers.get_mut(origin).and_then(|found| found.stop.as_mut());
         let Some(stop) = stop else { return };
-        let (first, longest) = take.probe_waits;
         let next = wait(first).saturating_mul(1 << stop.probes.min(MOST_DOUBLINGS)).min(wait(longest));
         stop.next_probe_at = now + span(next);
         stop.probes += 1;
     }
 
-    /// Notes what the answers to these tries say about their receiver. Answers whether they stopped it until an operator
-    /// resumes it.
-    pub(super) fn heard_of(
-        &mut self,
-        claim: &Claim,
-        records: &PayoutRecords,
-        tries: &[&PayoutRecord],
-        now: DateTime<Utc>,
-    ) -> bool {
-        let (mut paid, mut refused) = (false, 0_u32);
-        for record in tries.iter().filter(|record| !record.asked) {
-            match record.fate {
-                PayoutFate::Paid { .. } => (paid, refused) = (true, 0),
-                PayoutFate::Rejected { .. } => refused += 1,
-                PayoutFate::Mismatch { .. } | PayoutFate::Unknown { .. } | PayoutFate::Back { .. } => {}
-            }
-        }
-        let in_a_row = if paid || refused > 0 { self.answered(claim, &records.origin, paid, refused) } else { 0 };
-        let too_many = refused > 0 && in_a_row >= records.max_refusals;
-        let stop = match &records.stop {
+    /// Notes what answers say about a receiver. Answers whether they stopped it until an operator resumes it.
+    pub(super) fn hear(&mut self, claim: &Claim, heard: &Heard, now: DateTime<Utc>) -> bool {
+        let refused = heard.refused;
+        let in_a_row =
+            if heard.did || refused > 0 { self.answered(claim, &heard.origin, heard.did, refused) } else { 0 };
+        let too_many = refused > 0 && in_a_row >= heard.max_refusals;
+        let stop = match &heard.stop {
             _ if too_many => Some((TOO_MANY_REFUSALS, format!("{in_a_row} refusals in a row"))),
-            Some((reason, detail)) if !tries.is_empty() => Some((*reason, bounded(detail))),
-            Some(_) | None => None,
+            Some((reason, detail)) => Some((*reason, bounded(detail))),
+            None => None,
         };
         if let Some((reason, detail)) = stop {
-            let next_probe_at = now + span(wait(records.probe_after));
+            let next_probe_at = now + span(wait(heard.probe_after));
             let stop = Stop { since: now, reason, detail, needs_resume: too_many, next_probe_at, probes: 0 };
-            self.stop(claim, &records.origin, stop);
+            self.stop(claim, &heard.origin, stop);
         }
         too_many
     }

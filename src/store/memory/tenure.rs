@@ -14,9 +14,9 @@ use super::state::{Done, Kind, MemoryState};
 use crate::domain::Claim;
 use crate::store::{
     Admission, BatchError, Call, CallRecord, Charge, Effect, Entered, Execution, FenceReject, Fenced, FinishOutcome,
-    JobChange, JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded,
-    PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded, SettleOutcome,
-    StoreError, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    Heard, JobChange, JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake,
+    PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery,
+    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 /// The fenced half.
@@ -218,6 +218,14 @@ impl TenureStore for MemoryTenure {
             Ok(state.put_back_payouts(&self.claim, origin, kept))
         })
         .await
+    }
+
+    async fn receiver_way(&self, ask: &ReceiverAsk) -> Fenced<ReceiverWay> {
+        self.fenced(Kind::Begin, "receiver_way", |state, now| Ok(state.receiver_way(ask, now))).await
+    }
+
+    async fn heard(&self, heard: &Heard) -> Fenced<bool> {
+        self.fenced(Kind::Record, "heard", |state, now| Ok(Done::Commit(state.hear(&self.claim, heard, now)))).await
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {

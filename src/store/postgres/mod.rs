@@ -38,6 +38,7 @@ mod places;
 mod plan;
 mod plan_query;
 mod port;
+mod receivers;
 mod recover;
 mod refusals;
 mod report;

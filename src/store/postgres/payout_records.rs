@@ -10,10 +10,11 @@ use sqlx::postgres::{PgConnection, PgRow};
 use super::charge::{bounded, millis};
 use super::columns::instruction_state;
 use super::error::at;
+use super::receivers::hear;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::instruction::InstructionState;
-use crate::store::{PayoutFate, PayoutRecord, PayoutRecords, PayoutsRecorded, StoreError, TOO_MANY_REFUSALS};
+use crate::store::{Heard, PayoutFate, PayoutRecord, PayoutRecords, PayoutsRecorded, StoreError};
 
 const RECORD: &str = "record_payouts";
 const PUT_BACK: &str = "put_back_payouts";
@@ -30,7 +31,9 @@ pub(super) async fn record_payouts(
     let rows = write(connection, claim, &records.records).await.map_err(at(RECORD))?;
     let told = Told::read(&rows).map_err(at(RECORD))?;
     told.check()?;
-    let needs_resume = receiver(connection, claim, records, &told.states).await.map_err(at(RECORD))?;
+    let counts = |_, record: &PayoutRecord| told.states.iter().any(|(id, _)| *id == record.instruction);
+    let heard = Heard::of_payouts(records, counts);
+    let needs_resume = hear(connection, claim, &heard).await.map_err(at(RECORD))?;
     crate::point!("store.payouts.after_record");
     Ok(Done::Commit(PayoutsRecorded { states: told.states, needs_resume }))
 }
@@ -70,7 +73,8 @@ impl Fate {
             PayoutFate::Mismatch { error } => ("mismatch", Some(error.as_str()), None, None),
             PayoutFate::Rejected { error } => ("rejected", Some(error.as_str()), None, None),
             PayoutFate::Unknown { error, again_in } => ("unknown", Some(error.as_str()), *again_in, None),
-            PayoutFate::Back { error, again_in } => ("back", error.as_deref(), *again_in, None),
+            PayoutFate::Back { left: true, error, again_in } => ("undone", error.as_deref(), *again_in, None),
+            PayoutFate::Back { left: false, error, again_in } => ("back", error.as_deref(), *again_in, None),
         };
         Self { name, error: error.map(bounded), again_ms: again_in.map(millis), reference: reference.map(bounded) }
     }
@@ -117,55 +121,6 @@ impl Told {
             ),
         })
     }
-}
-
-/// Notes what the answers say about the receiver. Only tries that were recorded now count, so that a record that is repeated
-/// counts once. Answers whether it is stopped until an operator resumes it.
-async fn receiver(
-    connection: &mut PgConnection,
-    claim: &Claim,
-    records: &PayoutRecords,
-    told: &[(i64, InstructionState)],
-) -> Result<bool, sqlx::Error> {
-    let counts = |record: &&PayoutRecord| !record.asked && told.iter().any(|(id, _)| *id == record.instruction);
-    let (mut paid, mut refused) = (false, 0_i32);
-    for record in records.records.iter().filter(counts) {
-        match record.fate {
-            PayoutFate::Paid { .. } => (paid, refused) = (true, 0),
-            PayoutFate::Rejected { .. } => refused = refused.saturating_add(1),
-            PayoutFate::Mismatch { .. } | PayoutFate::Unknown { .. } | PayoutFate::Back { .. } => {}
-        }
-    }
-    let mut in_a_row = 0;
-    if paid || refused > 0 {
-        let found: Option<i32> = sqlx::query_scalar(include_str!("sql/receiver_answers.sql"))
-            .bind(records.origin.as_str())
-            .bind(paid)
-            .bind(refused)
-            .bind(claim.term.get())
-            .fetch_optional(&mut *connection)
-            .await?;
-        in_a_row = found.unwrap_or(0);
-    }
-    let too_many = refused > 0 && in_a_row.unsigned_abs() >= records.max_refusals;
-    let stop = match &records.stop {
-        _ if too_many => Some((TOO_MANY_REFUSALS, format!("{in_a_row} refusals in a row"))),
-        Some((reason, detail)) if !told.is_empty() => Some((*reason, bounded(detail))),
-        Some(_) | None => None,
-    };
-    if let Some((reason, detail)) = stop {
-        sqlx::query(include_str!("sql/receiver_stop.sql"))
-            .bind(records.origin.as_str())
-            .bind(reason)
-            .bind(detail)
-            .bind(claim.term.get())
-            .bind(millis(records.probe_after))
-            .bind(in_a_row)
-            .bind(too_many)
-            .execute(connection)
-            .await?;
-    }
-    Ok(too_many)
 }
 
 /// Puts back the payouts that stand on the wire to a receiver under this claim and are not among `kept`, in an open

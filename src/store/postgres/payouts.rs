@@ -16,10 +16,11 @@ use sqlx::types::Json;
 
 use super::charge::millis;
 use super::error::at;
+use super::receivers::{tried, way};
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::store::readable::{Said, readable};
-use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutsTaken, StoreError};
+use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutsTaken, ReceiverWay, StoreError};
 
 const JOBS: &str = "payout_jobs";
 const TAKE: &str = "take_payouts";
@@ -59,24 +60,15 @@ pub(super) async fn take_payouts(
     taken(connection, claim, take).await.map_err(at(TAKE))
 }
 
-/// Whether a receiver may be sent to now.
-enum Way {
-    Open,
-    /// Stopped; one may be tried.
-    Probe(String),
-    /// Stopped, with the wait until one may be tried, if any ever by itself.
-    Closed(String, Option<Duration>),
-}
-
 async fn taken(
     connection: &mut PgConnection,
     claim: &Claim,
     take: &PayoutTake,
 ) -> Result<Done<PayoutsTaken>, sqlx::Error> {
-    let (limit, stopped) = match way(connection, take).await? {
-        Way::Open => (take.limit.clamp(1, MOST_TAKEN), None),
-        Way::Probe(reason) => (1, Some(reason)),
-        Way::Closed(reason, next_in) => {
+    let (limit, stopped) = match way(connection, &take.origin, take.probe_now).await? {
+        ReceiverWay::Open => (take.limit.clamp(1, MOST_TAKEN), None),
+        ReceiverWay::Probe(reason) => (1, Some(reason)),
+        ReceiverWay::Closed { reason, next_in } => {
             return Ok(Done::RollBack(PayoutsTaken { stopped: Some(reason), next_in, ..PayoutsTaken::default() }));
         }
     };
@@ -91,37 +83,10 @@ async fn taken(
     let held = hold(connection, claim, &picked.holds).await?;
     let payouts = send(connection, claim, take, &columns, &picked).await?;
     if stopped.is_some() && !payouts.is_empty() {
-        let (first, longest) = take.probe_waits;
-        sqlx::query(include_str!("sql/payouts_probe.sql"))
-            .bind(take.origin.as_str())
-            .bind(millis(first))
-            .bind(millis(longest))
-            .execute(&mut *connection)
-            .await?;
+        tried(connection, &take.origin, take.probe_waits).await?;
     }
     crate::point!("store.payouts.after_take");
     Ok(Done::Commit(PayoutsTaken { payouts, held, stopped, next_in, full }))
-}
-
-async fn way(connection: &mut PgConnection, take: &PayoutTake) -> Result<Way, sqlx::Error> {
-    let row = sqlx::query(include_str!("sql/payouts_receiver.sql"))
-        .bind(take.origin.as_str())
-        .fetch_optional(connection)
-        .await?;
-    let Some(row) = row else { return Ok(Way::Open) };
-    if !row.try_get::<bool, _>("stopped")? {
-        return Ok(Way::Open);
-    }
-    let reason: String = row.try_get::<Option<String>, _>("reason")?.unwrap_or_default();
-    if row.try_get("needs_resume")? {
-        return Ok(Way::Closed(reason, None));
-    }
-    let wait = row.try_get::<Option<i64>, _>("probe_in_ms")?.and_then(|wait| u64::try_from(wait).ok()).unwrap_or(0);
-    Ok(if wait == 0 || take.probe_now {
-        Way::Probe(reason)
-    } else {
-        Way::Closed(reason, Some(Duration::from_millis(wait)))
-    })
 }
 
 /// The rules of the jobs, as bound to the statements.
@@ -153,8 +118,15 @@ impl Columns {
 /// Payouts that are locked, by what is to be done.
 #[derive(Default)]
 struct Picked {
-    send: BTreeMap<i64, Errand>,
+    /// With whether an earlier try left.
+    send: BTreeMap<i64, (Errand, bool)>,
     holds: Holds,
+}
+
+impl Picked {
+    fn leaves(&mut self, id: i64, errand: Errand, left_before: bool) {
+        self.send.insert(id, (errand, left_before));
+    }
 }
 
 #[derive(Default)]
@@ -194,14 +166,18 @@ async fn pick(
     let mut picked = Picked::default();
     for row in &rows {
         let id: i64 = row.try_get("id")?;
+        let left_before = row.try_get("left_before")?;
         match row.try_get("verdict")? {
-            "send" => _ = picked.send.insert(id, Errand::Send),
-            "ask_then_send" => _ = picked.send.insert(id, Errand::AskThenSend),
-            "ask" => _ = picked.send.insert(id, Errand::Ask { last: false }),
-            "ask_last" => _ = picked.send.insert(id, Errand::Ask { last: true }),
+            "send" => picked.leaves(id, Errand::Send, left_before),
+            "ask_then_send" => picked.leaves(id, Errand::AskThenSend, left_before),
+            "ask" => picked.leaves(id, Errand::Ask { last: false }, left_before),
+            "ask_last" => picked.leaves(id, Errand::Ask { last: true }, left_before),
             "merchant" => picked.holds.push(id, "merchant", None),
             "over_limit" => picked.holds.push(id, "over_limit", None),
             "moved" => picked.holds.push(id, "unknown", Some("in doubt at another receiver than the job's now")),
+            "forgotten" => {
+                picked.holds.push(id, "unknown", Some("put off until the receiver may have forgotten its key"))
+            }
             "expired" => {
                 picked.holds.push(id, "unknown", Some("in doubt, and its key may be forgotten by the receiver"));
             }
@@ -236,7 +212,7 @@ async fn send(
     if picked.send.is_empty() {
         return Ok(Vec::new());
     }
-    let only_asked = |errand: &Errand| match errand {
+    let only_asked = |(errand, _): &(Errand, bool)| match errand {
         Errand::Ask { .. } => true,
         Errand::Send | Errand::AskThenSend => false,
     };
@@ -262,7 +238,8 @@ fn payout(row: &PgRow, picked: &Picked) -> Result<Payout, sqlx::Error> {
     let instruction: i64 = row.try_get("id")?;
     let attempt: i32 = row.try_get("attempts")?;
     let leaves_within: i64 = row.try_get("leaves_within_ms")?;
-    let errand = picked.send.get(&instruction).copied();
+    let not_picked = || sqlx::Error::Decode("a payout was taken that was not picked".into());
+    let (errand, left_before) = picked.send.get(&instruction).copied().ok_or_else(not_picked)?;
     Ok(Payout {
         instruction,
         job: row.try_get("job_id")?,
@@ -270,7 +247,8 @@ fn payout(row: &PgRow, picked: &Picked) -> Result<Payout, sqlx::Error> {
         body: row.try_get("body")?,
         attempt: attempt.unsigned_abs(),
         in_doubt: row.try_get("in_doubt")?,
-        errand: errand.ok_or_else(|| sqlx::Error::Decode("a payout was taken that was not picked".into()))?,
+        left_before,
+        errand,
         leaves_within: Duration::from_millis(u64::try_from(leaves_within).unwrap_or(0)),
         taken_at: row.try_get("now")?,
     })

@@ -17,16 +17,16 @@ use super::store::{PgStore, finish};
 use super::tx::{FencedTx, Kind, READ_COMMITTED, begin, enter};
 use super::within::{CONTROL, within};
 use super::{
-    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, payout_records, payouts, plan, recover,
-    requests, settle, ticks,
+    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, payout_records, payouts, plan, receivers,
+    recover, requests, settle, ticks,
 };
 use crate::domain::Claim;
 use crate::store::readable::Said;
 use crate::store::{
-    Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, JobChange,
+    Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, Heard, JobChange,
     JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
-    PendingRequest, PlanOutcome, PlanSource, Pulse, Recovery, RequestState, SessionsEnded, SettleOutcome, StoreError,
-    TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery, RequestState, SessionsEnded,
+    SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 /// The longest that one operation may take, in statements of the longest allowed: the server bounds each statement, this
@@ -215,6 +215,14 @@ impl TenureStore for PgTenure {
 
     async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64> {
         fenced!(self, Kind::Record, "put_back_payouts", tx => payout_records::put_back_payouts(tx.conn(), &self.claim, origin, kept))
+    }
+
+    async fn receiver_way(&self, ask: &ReceiverAsk) -> Fenced<ReceiverWay> {
+        fenced!(self, Kind::Begin, "receiver_way", tx => receivers::receiver_way(tx.conn(), ask))
+    }
+
+    async fn heard(&self, heard: &Heard) -> Fenced<bool> {
+        fenced!(self, Kind::Record, "heard", tx => receivers::heard(tx.conn(), &self.claim, heard))
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {

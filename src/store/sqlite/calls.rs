@@ -63,7 +63,8 @@ pub(super) async fn take_calls(
         .fetch_all(&mut *connection)
         .await
         .map_err(at(TAKE))?;
-    let due = rows.iter().map(Due::read).collect::<Result<Vec<_>, _>>().map_err(at(TAKE))?;
+    let mut due = rows.iter().map(Due::read).collect::<Result<Vec<_>, _>>().map_err(at(TAKE))?;
+    due.sort_unstable_by_key(|due| due.unit);
     if due.is_empty() {
         return Ok(Done::RollBack(Vec::new()));
     }
@@ -179,6 +180,7 @@ async fn told(
         let (fate, error, again) = match &record.fate {
             CallFate::Done => ("done", None, None),
             CallFate::NotSent => ("not_sent", None, None),
+            CallFate::Stopped { error, again_in } => ("not_sent", Some(bounded(error)), Some(wait_micros(*again_in))),
             CallFate::Failed { error, again_in } => ("failed", Some(bounded(error)), again_in.map(wait_micros)),
             CallFate::Unknown { error, again_in } => ("unknown", Some(bounded(error)), again_in.map(wait_micros)),
         };

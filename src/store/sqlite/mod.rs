@@ -41,6 +41,7 @@ mod plan;
 mod plan_query;
 mod port;
 mod process;
+mod receivers;
 mod recover;
 mod refusals;
 mod report;

@@ -13,10 +13,11 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use super::charge::{bounded, wait_micros};
 use super::columns::json_text;
 use super::error::at;
+use super::receivers::hear;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::instruction::InstructionState;
-use crate::store::{PayoutFate, PayoutRecord, PayoutRecords, PayoutsRecorded, StoreError, TOO_MANY_REFUSALS};
+use crate::store::{Heard, PayoutFate, PayoutRecord, PayoutRecords, PayoutsRecorded, StoreError};
 
 const RECORD: &str = "record_payouts";
 
@@ -45,7 +46,8 @@ pub(super) async fn record_payouts(
         let ended: Vec<i64> = told.iter().filter(|told| told.state == state).map(|told| told.instruction).collect();
         post(connection, RECORD, state, claim.term.get(), &ended).await?;
     }
-    let needs_resume = receiver(connection, claim, records, &told).await.map_err(at(RECORD))?;
+    let heard = Heard::of_payouts(records, |place, _| told.iter().any(|told| told.place == place));
+    let needs_resume = hear(connection, claim, &heard).await.map_err(at(RECORD))?;
     crate::point!("store.payouts.after_record");
     let states = told.iter().map(|told| (told.instruction, told.state)).collect();
     Ok(Done::Commit(PayoutsRecorded { states, needs_resume }))
@@ -131,7 +133,9 @@ impl Told {
                 (Held, Some("unknown"), true, Some(error.as_str()), None, None)
             }
             PayoutFate::Unknown { error, again_in } => (Unknown, None, true, Some(error.as_str()), *again_in, None),
-            PayoutFate::Back { error, again_in } => (as_before, None, in_doubt, error.as_deref(), *again_in, None),
+            PayoutFate::Back { left: _, error, again_in } => {
+                (as_before, None, in_doubt, error.as_deref(), *again_in, None)
+            }
         };
         Self {
             instruction,
@@ -139,8 +143,7 @@ impl Told {
             state,
             reason,
             doubt,
-            // What is put back and was never in doubt was never sent.
-            never_sent: matches!(fate, PayoutFate::Back { .. }) && !doubt,
+            never_sent: matches!(fate, PayoutFate::Back { left: false, .. }) && !doubt,
             error: error.map(bounded),
             again: again.map(wait_micros),
             reference: reference.map(bounded),
@@ -182,62 +185,4 @@ async fn told(
         Ok(Told::of(row.try_get("id")?, place, row.try_get("in_doubt")?, &record.fate))
     };
     rows.iter().map(read).collect()
-}
-
-/// Notes what the answers say about the receiver. Only tries that were recorded now count, so that a record that is repeated
-/// counts once. Answers whether it is stopped until an operator resumes it.
-async fn receiver(
-    connection: &mut SqliteConnection,
-    claim: &Claim,
-    records: &PayoutRecords,
-    told: &[Told],
-) -> Result<bool, sqlx::Error> {
-    let counts =
-        |(place, record): &(usize, &PayoutRecord)| !record.asked && told.iter().any(|told| told.place == *place);
-    let (mut paid, mut refused) = (false, 0_i32);
-    for (_, record) in records.records.iter().enumerate().filter(counts) {
-        match record.fate {
-            PayoutFate::Paid { .. } => (paid, refused) = (true, 0),
-            PayoutFate::Rejected { .. } => refused = refused.saturating_add(1),
-            PayoutFate::Mismatch { .. } | PayoutFate::Unknown { .. } | PayoutFate::Back { .. } => {}
-        }
-    }
-    let stops = !told.is_empty() && records.stop.is_some();
-    if refused > 0 || stops {
-        sqlx::query(include_str!("sql/receiver_insert.sql"))
-            .bind(records.origin.as_str())
-            .bind(claim.term.get())
-            .execute(&mut *connection)
-            .await?;
-    }
-    let mut in_a_row = 0;
-    if paid || refused > 0 {
-        let found: Option<i32> = sqlx::query_scalar(include_str!("sql/receiver_answers.sql"))
-            .bind(records.origin.as_str())
-            .bind(paid)
-            .bind(refused)
-            .bind(claim.term.get())
-            .fetch_optional(&mut *connection)
-            .await?;
-        in_a_row = found.unwrap_or(0);
-    }
-    let too_many = refused > 0 && in_a_row.unsigned_abs() >= records.max_refusals;
-    let stop = match &records.stop {
-        _ if too_many => Some((TOO_MANY_REFUSALS, format!("{in_a_row} refusals in a row"))),
-        Some((reason, detail)) if stops => Some((*reason, bounded(detail))),
-        Some(_) | None => None,
-    };
-    if let Some((reason, detail)) = stop {
-        sqlx::query(include_str!("sql/receiver_stop.sql"))
-            .bind(records.origin.as_str())
-            .bind(reason)
-            .bind(detail)
-            .bind(claim.term.get())
-            .bind(wait_micros(records.probe_after))
-            .bind(in_a_row)
-            .bind(too_many)
-            .execute(connection)
-            .await?;
-    }
-    Ok(too_many)
 }

@@ -14,10 +14,11 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use super::charge::wait_micros;
 use super::columns::{json, json_text, small_count, time};
 use super::error::at;
+use super::receivers::{tried, way};
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::store::readable::{Said, readable};
-use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutTerms, PayoutsTaken, StoreError};
+use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutTerms, PayoutsTaken, ReceiverWay, StoreError};
 
 const JOBS: &str = "payout_jobs";
 const TAKE: &str = "take_payouts";
@@ -57,24 +58,15 @@ pub(super) async fn take_payouts(
     taken(connection, claim, take).await.map_err(at(TAKE))
 }
 
-/// Whether a receiver may be sent to now.
-enum Way {
-    Open,
-    /// Stopped; one may be tried.
-    Probe(String),
-    /// Stopped, with the wait until one may be tried, if any ever by itself.
-    Closed(String, Option<Duration>),
-}
-
 async fn taken(
     connection: &mut SqliteConnection,
     claim: &Claim,
     take: &PayoutTake,
 ) -> Result<Done<PayoutsTaken>, sqlx::Error> {
-    let (limit, stopped) = match way(connection, take).await? {
-        Way::Open => (take.limit.clamp(1, MOST_TAKEN), None),
-        Way::Probe(reason) => (1, Some(reason)),
-        Way::Closed(reason, next_in) => {
+    let (limit, stopped) = match way(connection, &take.origin, take.probe_now).await? {
+        ReceiverWay::Open => (take.limit.clamp(1, MOST_TAKEN), None),
+        ReceiverWay::Probe(reason) => (1, Some(reason)),
+        ReceiverWay::Closed { reason, next_in } => {
             return Ok(Done::RollBack(PayoutsTaken { stopped: Some(reason), next_in, ..PayoutsTaken::default() }));
         }
     };
@@ -90,33 +82,10 @@ async fn taken(
     let held = hold(connection, claim, &picked.holds).await?;
     let payouts = send(connection, claim, take, &jobs, &picked.send).await?;
     if stopped.is_some() && !payouts.is_empty() {
-        let (first, longest) = take.probe_waits;
-        sqlx::query(include_str!("sql/payouts_probe.sql"))
-            .bind(take.origin.as_str())
-            .bind(wait_micros(first))
-            .bind(wait_micros(longest))
-            .execute(&mut *connection)
-            .await?;
+        tried(connection, &take.origin, take.probe_waits).await?;
     }
     crate::point!("store.payouts.after_take");
     Ok(Done::Commit(PayoutsTaken { payouts, held, stopped, next_in, full }))
-}
-
-async fn way(connection: &mut SqliteConnection, take: &PayoutTake) -> Result<Way, sqlx::Error> {
-    let row = sqlx::query(include_str!("sql/payouts_receiver.sql"))
-        .bind(take.origin.as_str())
-        .fetch_optional(connection)
-        .await?;
-    let Some(row) = row else { return Ok(Way::Open) };
-    if !row.try_get::<bool, _>("stopped")? {
-        return Ok(Way::Open);
-    }
-    let reason: String = row.try_get::<Option<String>, _>("reason")?.unwrap_or_default();
-    if row.try_get("needs_resume")? {
-        return Ok(Way::Closed(reason, None));
-    }
-    let wait = row.try_get::<Option<i64>, _>("probe_in")?.map_or(Duration::ZERO, micros);
-    Ok(if wait.is_zero() || take.probe_now { Way::Probe(reason) } else { Way::Closed(reason, Some(wait)) })
 }
 
 /// A wait in microseconds; none where it is over.
@@ -133,7 +102,8 @@ fn given(terms: &PayoutTerms) -> (i64, bool, bool, i64, i64) {
 /// Payouts that are due, by what is to be done.
 #[derive(Default)]
 struct Picked {
-    send: BTreeMap<i64, Errand>,
+    /// With whether an earlier try left.
+    send: BTreeMap<i64, (Errand, bool)>,
     /// With the reason and, where there is something to say, an error.
     holds: Vec<(i64, &'static str, Option<&'static str>)>,
 }
@@ -165,22 +135,29 @@ async fn pick(
             .fetch_all(&mut *connection)
             .await?;
         for row in &rows {
-            picked.add(row.try_get("id")?, row.try_get("verdict")?)?;
+            picked.add(row.try_get("id")?, row.try_get("verdict")?, row.try_get("left_before")?)?;
         }
     }
     Ok(picked)
 }
 
 impl Picked {
-    fn add(&mut self, id: i64, verdict: &str) -> Result<(), sqlx::Error> {
+    fn leaves(&mut self, id: i64, errand: Errand, left_before: bool) {
+        self.send.insert(id, (errand, left_before));
+    }
+
+    fn add(&mut self, id: i64, verdict: &str, left_before: bool) -> Result<(), sqlx::Error> {
         match verdict {
-            "send" => _ = self.send.insert(id, Errand::Send),
-            "ask_then_send" => _ = self.send.insert(id, Errand::AskThenSend),
-            "ask" => _ = self.send.insert(id, Errand::Ask { last: false }),
-            "ask_last" => _ = self.send.insert(id, Errand::Ask { last: true }),
+            "send" => self.leaves(id, Errand::Send, left_before),
+            "ask_then_send" => self.leaves(id, Errand::AskThenSend, left_before),
+            "ask" => self.leaves(id, Errand::Ask { last: false }, left_before),
+            "ask_last" => self.leaves(id, Errand::Ask { last: true }, left_before),
             "merchant" => self.holds.push((id, "merchant", None)),
             "over_limit" => self.holds.push((id, "over_limit", None)),
             "moved" => self.holds.push((id, "unknown", Some("in doubt at another receiver than the job's now"))),
+            "forgotten" => {
+                self.holds.push((id, "unknown", Some("put off until the receiver may have forgotten its key")));
+            }
             "expired" => {
                 self.holds.push((id, "unknown", Some("in doubt, and its key may be forgotten by the receiver")));
             }
@@ -212,7 +189,7 @@ async fn send(
     claim: &Claim,
     take: &PayoutTake,
     jobs: &str,
-    picked: &BTreeMap<i64, Errand>,
+    picked: &BTreeMap<i64, (Errand, bool)>,
 ) -> Result<Vec<Payout>, sqlx::Error> {
     if picked.is_empty() {
         return Ok(Vec::new());
@@ -221,7 +198,7 @@ async fn send(
         Errand::Ask { .. } => true,
         Errand::Send | Errand::AskThenSend => false,
     };
-    let errands: Vec<(i64, bool)> = picked.iter().map(|(id, errand)| (*id, only_asked(errand))).collect();
+    let errands: Vec<(i64, bool)> = picked.iter().map(|(id, (errand, _))| (*id, only_asked(errand))).collect();
     let rows = sqlx::query(include_str!("sql/payouts_send.sql"))
         .bind(claim.election.as_str())
         .bind(claim.term.get())
@@ -235,11 +212,15 @@ async fn send(
     Ok(payouts)
 }
 
-fn payout(row: &SqliteRow, take: &PayoutTake, picked: &BTreeMap<i64, Errand>) -> Result<Payout, sqlx::Error> {
+fn payout(row: &SqliteRow, take: &PayoutTake, picked: &BTreeMap<i64, (Errand, bool)>) -> Result<Payout, sqlx::Error> {
     let instruction: i64 = row.try_get("id")?;
     let job: i64 = row.try_get("job_id")?;
     let not_picked = || sqlx::Error::Decode("a payout was taken that was not picked".into());
     let terms = take.jobs.iter().find(|terms| terms.job == job).ok_or_else(not_picked)?;
+    let (errand, left_before) = picked.get(&instruction).copied().ok_or_else(not_picked)?;
+    // By the rules of the first try, or those of now where they are stricter.
+    let valid_for =
+        micros(row.try_get("valid_for")?).min(terms.key_valid_for.saturating_sub(micros(row.try_get("age")?)));
     Ok(Payout {
         instruction,
         job,
@@ -247,9 +228,10 @@ fn payout(row: &SqliteRow, take: &PayoutTake, picked: &BTreeMap<i64, Errand>) ->
         body: row.try_get("body")?,
         attempt: small_count(row, "attempts")?,
         in_doubt: row.try_get("in_doubt")?,
-        errand: picked.get(&instruction).copied().ok_or_else(not_picked)?,
+        left_before,
+        errand,
         // Twice the time-out before the key's end is the end.
-        leaves_within: micros(row.try_get("valid_for")?).saturating_sub(terms.timeout.saturating_mul(2)),
+        leaves_within: valid_for.saturating_sub(terms.timeout.saturating_mul(2)),
         taken_at: time(row, "now")?,
     })
 }

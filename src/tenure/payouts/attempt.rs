@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::super::scope::{Scope, Stop, Tenure};
+use super::super::contradiction::is_contradicted;
+use super::super::scope::{Scope, Tenure};
 use super::fates::{Came, Ground, Outcome, came};
 use crate::clock;
 use crate::domain::Moment;
@@ -28,6 +29,8 @@ pub(super) struct LaneJob {
 
 /// A try that has ended, with its record.
 pub(super) struct Answered {
+    /// The job by whose rules it was tried.
+    pub(super) job: LaneJob,
     pub(super) record: PayoutRecord,
     pub(super) stop: Option<(&'static str, String)>,
     pub(super) outcome: &'static str,
@@ -70,7 +73,10 @@ pub(super) async fn make(
         Outcome::Cut { departed: departure.has_departed(), why: "sending it panicked" }
     });
     let outcome = match outcome {
-        Outcome::Sent(Verdict::Fenced { highest }) => contradiction(&tenure, highest.get()).await,
+        Outcome::Sent(Verdict::Fenced { highest }) if is_contradicted(&tenure, highest.get()).await => {
+            Outcome::Contradicted
+        }
+        Outcome::Sent(Verdict::Fenced { .. }) => Outcome::Sent(Verdict::NotSent),
         other => other,
     };
     let rules = job.receiver.rules();
@@ -78,6 +84,7 @@ pub(super) async fn make(
         errand: payout.errand,
         clears: rules.idempotent || rules.lookup_url.is_some(),
         wait: job.retry.backoff(payout.attempt, clock::random_u64()),
+        left_before: payout.left_before,
     };
     let Came { fate, stop, outcome } = came(outcome, ground);
     let asked = match payout.errand {
@@ -86,7 +93,7 @@ pub(super) async fn make(
     };
     tracing::debug!(claim = %tenure.claim, key = payout.idempotency_key, attempt = payout.attempt, outcome, "a payout was tried");
     let record = PayoutRecord { instruction: payout.instruction, attempt: payout.attempt, asked, fate };
-    Answered { record, stop, outcome }
+    Answered { job, record, stop, outcome }
 }
 
 /// Returns once the try must end here: at once where the tenure stops and no leave was given, else when the drain is over.
@@ -130,20 +137,4 @@ async fn attempt(
         }
     }
     Outcome::Sent(receiver.send(&request, departure).await)
-}
-
-/// The receiver has seen a higher token: the fence is read again. The tenure ends, or the receiver is wrong.
-async fn contradiction(tenure: &Tenure, highest: i64) -> Outcome {
-    match tenure.enter("pulse", tenure.store.pulse().await).await {
-        // Refused: the tenure is ending, and so is its right to record this.
-        Err(Stop::Ending) => Outcome::Sent(Verdict::NotSent),
-        Ok(Ok(_)) | Err(Stop::Halted) => {
-            tracing::error!(claim = %tenure.claim, highest, "a receiver has seen a higher token than the fence; `resume --term-above` lifts the term");
-            Outcome::Contradicted
-        }
-        Ok(Err(error)) | Err(Stop::Failed(error)) => {
-            tracing::warn!(claim = %tenure.claim, %error, "the fence could not be read again after a receiver refused our token");
-            Outcome::Sent(Verdict::NotSent)
-        }
-    }
 }

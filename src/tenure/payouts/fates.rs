@@ -32,6 +32,8 @@ pub(super) struct Ground {
     pub(super) clears: bool,
     /// The wait before another try, where the receiver asked for none.
     pub(super) wait: Duration,
+    /// Whether an earlier try left.
+    pub(super) left_before: bool,
 }
 
 /// What is recorded of a try.
@@ -53,7 +55,7 @@ pub(super) fn came(outcome: Outcome, ground: Ground) -> Came {
         Outcome::Cut { departed, why } => cut(departed, why, ground),
         Outcome::Contradicted => {
             let why = "it has seen a higher token than the highest that the fence knows".to_owned();
-            stopped(StopReason::Fenced, why)
+            stopped(StopReason::Fenced, why, ground)
         }
     }
 }
@@ -71,19 +73,28 @@ fn sent(verdict: Verdict, ground: Ground) -> Came {
         Verdict::Unknown { why: error } => {
             PayoutFate::Unknown { error, again_in: if ground.clears { Some(ground.wait) } else { None } }
         }
-        Verdict::Undone { after, why } => PayoutFate::Back { error: Some(why), again_in: wait(after) },
-        Verdict::StopReceiver { reason, why } => return stopped(reason, why),
-        Verdict::Fenced { .. } | Verdict::NotSent => PayoutFate::Back { error: None, again_in: None },
+        Verdict::Undone { left, after, why } => {
+            PayoutFate::Back { left: left || ground.left_before, error: Some(why), again_in: wait(after) }
+        }
+        Verdict::StopReceiver { reason, why } => return stopped(reason, why, ground),
+        Verdict::Fenced { .. } | Verdict::NotSent => not_sent(ground),
     };
     Came { fate, stop: None, outcome }
 }
 
-fn stopped(reason: StopReason, why: String) -> Came {
+/// As before the try, which says something about the receiver and nothing about the payout. It waits, so that the next one that
+/// is tried is another: what only this one is answered with keeps no other from it.
+fn stopped(reason: StopReason, why: String, ground: Ground) -> Came {
+    let error = Some(why.clone());
     Came {
-        fate: PayoutFate::Back { error: Some(why.clone()), again_in: None },
+        fate: PayoutFate::Back { left: ground.left_before, error, again_in: Some(ground.wait) },
         stop: Some((reason.as_str(), why)),
         outcome: if reason == StopReason::Fenced { "fenced" } else { "stopped" },
     }
+}
+
+const fn not_sent(ground: Ground) -> PayoutFate {
+    PayoutFate::Back { left: ground.left_before, error: None, again_in: None }
 }
 
 /// A look-up that finds nothing proves nothing: it is asked again, until the receiver may have forgotten the key.
@@ -108,7 +119,7 @@ fn cut(departed: bool, why: &'static str, ground: Ground) -> Came {
         Errand::Send | Errand::AskThenSend => false,
     };
     if !departed || only_asked {
-        return Came { fate: PayoutFate::Back { error: None, again_in: None }, stop: None, outcome: "not_sent" };
+        return Came { fate: not_sent(ground), stop: None, outcome: "not_sent" };
     }
     let again_in = if ground.clears { Some(Duration::ZERO) } else { None };
     Came { fate: PayoutFate::Unknown { error: why.to_owned(), again_in }, stop: None, outcome: "unknown" }
@@ -122,7 +133,7 @@ mod tests {
     const WAIT: Duration = Duration::from_secs(3);
 
     fn ground(errand: Errand, clears: bool) -> Ground {
-        Ground { errand, clears, wait: WAIT }
+        Ground { errand, clears, wait: WAIT, left_before: false }
     }
 
     fn verdicts() -> Vec<Verdict> {
@@ -134,7 +145,7 @@ mod tests {
             Verdict::RefusedInDoubt { status: 422 },
             Verdict::Later { after: Some(Duration::from_secs(9)), why: why() },
             Verdict::Unknown { why: why() },
-            Verdict::Undone { after: None, why: why() },
+            Verdict::Undone { left: true, after: None, why: why() },
             Verdict::StopReceiver { reason: StopReason::Unauthorized, why: why() },
             Verdict::Fenced { highest: Term::NONE },
             Verdict::NotSent,
@@ -154,13 +165,35 @@ mod tests {
     }
 
     #[test]
+    fn a_key_counts_from_the_first_try_that_left_and_a_stop_leaves_it_as_it_was() {
+        let left = |verdict: Verdict, left_before| {
+            let ground = Ground { left_before, ..ground(Errand::Send, true) };
+            match came(Outcome::Sent(verdict), ground).fate {
+                PayoutFate::Back { left, .. } => left,
+                other => panic!("{other:?}"),
+            }
+        };
+        let undone = |left| Verdict::Undone { left, after: None, why: "why".to_owned() };
+        let stop = || Verdict::StopReceiver { reason: StopReason::Unauthorized, why: "why".to_owned() };
+        assert_eq!(
+            [left(undone(true), false), left(undone(false), false), left(undone(false), true)],
+            [true, false, true]
+        );
+        assert_eq!([left(stop(), false), left(stop(), true)], [false, true]);
+        assert_eq!([left(Verdict::NotSent, false), left(Verdict::NotSent, true)], [false, true]);
+        // What is answered with a stop lets another one be tried next.
+        let stopped = came(Outcome::Sent(stop()), ground(Errand::Send, true));
+        assert!(matches!(stopped.fate, PayoutFate::Back { again_in: Some(WAIT), .. }), "{stopped:?}");
+    }
+
+    #[test]
     fn an_unknown_outcome_that_nobody_can_clear_up_is_for_a_person() {
         let unknown = || Outcome::Sent(Verdict::Unknown { why: "silence".to_owned() });
         let fate = |clears| came(unknown(), ground(Errand::Send, clears)).fate;
         assert!(matches!(fate(false), PayoutFate::Unknown { again_in: None, .. }));
         assert!(matches!(fate(true), PayoutFate::Unknown { again_in: Some(WAIT), .. }));
         let cut = |departed, clears| came(Outcome::Cut { departed, why: "drained" }, ground(Errand::Send, clears)).fate;
-        assert!(matches!(cut(false, false), PayoutFate::Back { error: None, again_in: None }));
+        assert!(matches!(cut(false, false), PayoutFate::Back { left: false, error: None, again_in: None }));
         assert!(matches!(cut(true, false), PayoutFate::Unknown { again_in: None, .. }));
         assert!(matches!(cut(true, true), PayoutFate::Unknown { again_in: Some(Duration::ZERO), .. }));
     }

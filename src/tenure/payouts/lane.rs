@@ -29,6 +29,8 @@ use crate::store::{PayoutFate, PayoutRecord, PayoutRecords, PayoutTake, PayoutTe
 const RECORDED_AT_ONCE: usize = 500;
 /// The longest between two looks, and the wait after one that could not be made.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a few free places wait for more of them.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// The shortest between two looks that nothing woke.
 const SHORTEST: Duration = Duration::from_millis(10);
 
@@ -85,16 +87,16 @@ impl Lane {
     pub(super) async fn run(mut self) -> Result<(), Stop> {
         let stopping = self.tenure.stopping.clone();
         loop {
-            let room = self.room();
+            let (room, patience) = self.room();
             if stopping.is_cancelled() {
                 if self.answers.is_empty() {
                     return Ok(());
                 }
-            } else if room > 0 && clock::boottime() >= self.look_at {
+            } else if room > 0 && clock::boottime() >= self.look_at + patience {
                 self.look(room).await?;
                 continue;
             }
-            let wait = self.look_at.since(clock::boottime());
+            let wait = (self.look_at + patience).since(clock::boottime());
             tokio::select! {
                 biased;
                 Some(first) = self.answers.next() => self.take_in(first).await?,
@@ -105,18 +107,18 @@ impl Lane {
         }
     }
 
-    /// How many more may be taken now; none while a quarter of the receiver's share is not free, for a transaction each
-    /// would cost more than the request.
-    fn room(&self) -> u32 {
+    /// How many more may be taken, and how long they may wait: while less than a quarter of the receiver's share is free, for
+    /// a transaction each would cost more than the request. No longer than that, for those that are on the wire may be slow.
+    fn room(&self) -> (u32, Duration) {
         let jobs = self.jobs.borrow();
         let most = jobs.iter().map(|job| job.receiver.rules().max_in_flight.max(1)).min().unwrap_or(0);
         let second = jobs.iter().filter_map(|job| job.receiver.rules().max_per_second).min().unwrap_or(u32::MAX).max(1);
         let on_the_wire = u32::try_from(self.answers.len()).unwrap_or(u32::MAX);
         if self.stopped {
-            return u32::from(on_the_wire == 0 && most > 0);
+            return (u32::from(on_the_wire == 0 && most > 0), Duration::ZERO);
         }
         let free = most.saturating_sub(on_the_wire);
-        if free >= most.div_ceil(4) { free.min(second) } else { 0 }
+        (free.min(second), if free >= most.div_ceil(4) { Duration::ZERO } else { PATIENCE })
     }
 
     /// Takes what is due and sends it on its way.
@@ -174,7 +176,7 @@ impl Lane {
                 maximum: job.maximum.clone(),
             }
         };
-        let (shortest, longest) = probe_waits(jobs);
+        let (shortest, longest) = probe_waits(jobs.iter());
         PayoutTake {
             origin: self.origin.clone(),
             jobs: in_turn.map(terms).collect(),
@@ -267,7 +269,9 @@ impl Lane {
     async fn record(&mut self, ready: Vec<Answered>) -> Result<(), Stop> {
         crate::point!("tenure.payouts.before_record");
         let tenure = self.tenure.clone();
-        let jobs = Arc::clone(&self.jobs.borrow());
+        // By the rules that they were tried by, whoever sends to this receiver now.
+        let max_refusals = ready.iter().map(|answered| answered.job.receiver.rules().max_refusals).min();
+        let (probe_after, _) = probe_waits(ready.iter().map(|answered| &answered.job));
         let mut outcomes: BTreeMap<&'static str, u64> = BTreeMap::new();
         let mut stop = None;
         let mut records = Vec::with_capacity(ready.len());
@@ -280,8 +284,8 @@ impl Lane {
             origin: self.origin.clone(),
             records,
             stop,
-            max_refusals: jobs.iter().map(|job| job.receiver.rules().max_refusals).min().unwrap_or(u32::MAX),
-            probe_after: probe_waits(&jobs).0,
+            max_refusals: max_refusals.unwrap_or(u32::MAX),
+            probe_after,
         };
         let recorded = match tenure.record("record_payouts", || tenure.store.record_payouts(&records)).await {
             Ok(recorded) => recorded,
@@ -334,8 +338,8 @@ async fn secret_changes(jobs: &[LaneJob]) -> u64 {
 }
 
 /// The waits between tries at a stopped receiver: the shortest that a job of it has.
-fn probe_waits(jobs: &[LaneJob]) -> (Duration, Duration) {
-    let shortest = jobs.iter().map(|job| job.retry.backoff_min).min().unwrap_or(LOOK_AGAIN);
-    let longest = jobs.iter().map(|job| job.retry.backoff_max).min().unwrap_or(LOOK_AGAIN);
+fn probe_waits<'a>(jobs: impl Iterator<Item = &'a LaneJob> + Clone) -> (Duration, Duration) {
+    let shortest = jobs.clone().map(|job| job.retry.backoff_min).min().unwrap_or(LOOK_AGAIN);
+    let longest = jobs.map(|job| job.retry.backoff_max).min().unwrap_or(LOOK_AGAIN);
     (shortest.max(SHORTEST), longest.max(SHORTEST))
 }

@@ -101,6 +101,11 @@ async fn exit_codes_are_outcomes() {
             CallOutcome::Failed { permanent: false, .. } => "again",
             CallOutcome::Failed { permanent: true, .. } => "aside",
             CallOutcome::Unknown { .. } => "unknown",
+            other @ (CallOutcome::PutOff { .. }
+            | CallOutcome::Mismatch { .. }
+            | CallOutcome::Fenced { .. }
+            | CallOutcome::Refused { .. }
+            | CallOutcome::Stopped { .. }) => panic!("no process ends so: {other:?}"),
             CallOutcome::NotSent => "not sent",
         };
         assert_eq!(found, expected, "{script}");
@@ -166,8 +171,8 @@ async fn a_program_gets_its_unit_and_nothing_that_is_bursars() {
     // The whole handler, through its port.
     let handler = CommandHandler::new(definition, fence(7), launch.deadline.clone(), launch.stop.clone());
     let handler = handler.supervised_by(PathBuf::from(BURSAR));
-    assert_eq!(handler.call(&call, &open()).await, CallOutcome::Done);
-    assert_eq!(handler.call(&call, &shut()).await, CallOutcome::NotSent);
+    assert_eq!(handler.call(&call, boottime(), &open()).await, CallOutcome::Done);
+    assert_eq!(handler.call(&call, boottime(), &shut()).await, CallOutcome::NotSent);
     drop(held);
 }
 

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bursar::clock::boottime;
+use bursar::domain::outside::ReceiverDefinition;
 use bursar::settlement::Departure;
-use bursar::settlement::http::{LookUp, Receiver as Client, Request, Verdict};
+use bursar::settlement::http::{LookUp, Receiver as Client, Receivers, Request, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::ground::{
@@ -150,6 +151,30 @@ async fn no_more_than_the_limits_are_on_the_wire_or_leave_in_a_second() {
     let took = bursar::clock::boottime().since(began);
     // Eleven intervals of 50 ms lie between the first and the last that leave, however late each arrives.
     assert!(bank.log().len() == 12 && took >= Duration::from_millis(550), "{took:?}");
+}
+
+#[tokio::test]
+async fn the_strictest_limits_of_an_origin_hold_for_all_definitions_of_it() {
+    let bank = Receiver::start().await;
+    let known = Receivers::default();
+    let of = |change: fn(&mut ReceiverDefinition)| {
+        let mut rules = definition(&bank.url(), true);
+        change(&mut rules);
+        known.of(&rules).expect("a receiver")
+    };
+    let (one, other) = (of(|rules| rules.max_in_flight = 2), of(|rules| rules.max_per_second = Some(20)));
+    let gate = open();
+    let keys: Vec<String> = (0..12).map(|n| format!("k{n}")).collect();
+    // Both have come before it is looked at.
+    assert_eq!(try_key(&one, &gate, "first", 7).await.as_str(), "paid");
+    let began = boottime();
+    let all = keys.iter().enumerate().map(|(n, key)| try_key(if n % 2 == 0 { &other } else { &one }, &gate, key, 7));
+    futures_util::future::join_all(all).await;
+    let took = boottime().since(began);
+    assert!(bank.log().len() == 13 && took >= Duration::from_millis(550), "{took:?}");
+    assert_eq!((one.free(), other.free()), (2, 2));
+    let elsewhere = Receiver::start().await;
+    assert_eq!(known.of(&definition(&elsewhere.url(), true)).expect("a receiver").free(), 16);
 }
 
 #[tokio::test]

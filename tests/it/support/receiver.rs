@@ -79,6 +79,33 @@ pub struct Logged {
     pub taken: bool,
     /// The status of its answer; `None` where the connection was broken off instead, or is silent.
     pub answered: Option<u16>,
+    /// What whoever sent it may take it for, if the answer arrives.
+    pub said: Said,
+}
+
+/// What an answer says of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// It was done.
+    Done,
+    /// Nothing was done.
+    Undone,
+    /// Nothing for sure.
+    Unclear,
+}
+
+impl Said {
+    /// Of what becomes of a request, and what the book answers to it.
+    fn of(act: &Act, answer: Option<&Answer>) -> Self {
+        match (act, answer.map(|answer| answer.status)) {
+            (Act::Book | Act::BookSlowly(_), Some(200..=299)) => Self::Done,
+            (Act::Book | Act::BookSlowly(_), Some(412)) => Self::Undone,
+            (Act::Say(text) | Act::SaySlowly(_, text), _) if text.starts_with("HTTP/1.1 42") => {
+                if text.starts_with("HTTP/1.1 422") { Self::Unclear } else { Self::Undone }
+            }
+            _ => Self::Unclear,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -263,6 +290,7 @@ async fn attend(stream: TcpStream, shared: &Shared, connection: usize) -> std::i
             }
             Act::BookAndReset | Act::Reset | Act::Silence => None,
         };
+        logged.said = Said::of(&act, answer.as_ref());
         shared.script().log.push(logged);
         let said = match (&act, answer) {
             (Act::BookSlowly(time), Some(answer)) => {
@@ -334,5 +362,6 @@ async fn read(stream: &mut BufReader<TcpStream>, connection: usize) -> std::io::
         connection,
         taken: false,
         answered: None,
+        said: Said::Unclear,
     }))
 }

@@ -7,7 +7,7 @@
 with kept as materialized (
     select k.id, k.attempt from unnest($4::bigint[], $5::integer[]) as k (id, attempt)
 ), held as materialized (
-    select u.id
+    select u.id, u.attempts
       from bursar.unit u
      where u.id in (select i.unit_id
                       from bursar.instruction i
@@ -25,6 +25,7 @@ with kept as materialized (
 )
 update bursar.instruction i
    set state = case when i.in_doubt then 'unknown' else 'pending' end,
+       first_sent_at = case when i.in_doubt or h.attempts > 0 then i.first_sent_at end,
        next_attempt_at = null,
        sending_term = null
   from held h

@@ -1,10 +1,11 @@
 -- Fenced (record). Puts back what a take of payouts without an answer may have left on the wire, and nobody sends.
 -- Safe because: the caller names every payout for this receiver that it has in hand, and one task at a time takes for a
 -- receiver, so whatever else stands on the wire to it under this term was never handed to anybody: no byte left. A doubt
--- stays, and the number of the try stays grown. A second time there is nothing to put back.
+-- stays, and the number of the try stays grown. The key of one that was tried before goes on counting: an earlier try may have
+-- left. A second time there is nothing to put back.
 -- $1 election, $2 term, $3 origin, $4 instructions that are kept, $5 their tries
 with lost as materialized (
-    select i.id, i.in_doubt
+    select i.id, i.in_doubt, i.in_doubt or i.attempts > 1 as left_before
       from bursar.instruction i
      where i.election = $1
        and i.kind = 'payout'
@@ -18,8 +19,8 @@ with lost as materialized (
 )
 update bursar.instruction i
    set state = case when l.in_doubt then 'unknown' else 'pending' end,
-       first_sent_at = case when l.in_doubt then i.first_sent_at end,
-       key_valid_until = case when l.in_doubt then i.key_valid_until end,
+       first_sent_at = case when l.left_before then i.first_sent_at end,
+       key_valid_until = case when l.left_before then i.key_valid_until end,
        next_attempt_at = null,
        sending_term = null
   from lost l

@@ -4,8 +4,8 @@
 -- (a look-up: while the outcome is still unknown) and is the one that is named, so that recording it twice records it once;
 -- journal and carry are unique per unit, and derive from the rows that were locked; the term is asked for once more by a
 -- trigger. A doubt, once there, stays, and nothing in doubt is reversed.
--- Fates: paid, mismatch, rejected, unknown (a wait of null: held), back (as it was before the try, after the wait).
--- What is put back and was never in doubt was never sent: its key has not begun to count.
+-- Fates: paid, mismatch, rejected, unknown (a wait of null: held), back and undone (as it was before the try, after the wait).
+-- Of what is put back no byte ever left: its key has not begun to count. What left and was proved undone keeps its first try.
 -- $1 election, $2 term, $3 instructions, $4 tries, $5 fates, $6 errors, $7 waits in milliseconds, $8 references, $9 look-ups
 with given as materialized (
     select g.*

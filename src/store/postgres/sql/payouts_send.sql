@@ -22,5 +22,5 @@ update bursar.instruction i
    and i.election = $1
    and i.state in ('pending', 'unknown')
 returning i.id, i.unit_id, i.job_id, i.idempotency_key, i.body, i.attempts, i.in_doubt, i.looks_up, g.only_look_up,
-          (extract(epoch from i.key_valid_until - clock_timestamp()) * 1000)::bigint - 2 * t.timeout_ms as leaves_within_ms,
+          (extract(epoch from least(i.key_valid_until, i.first_sent_at + t.valid_ms * interval '1 millisecond') - clock_timestamp()) * 1000)::bigint - 2 * t.timeout_ms as leaves_within_ms,
           clock_timestamp() as now;

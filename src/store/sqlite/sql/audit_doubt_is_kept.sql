@@ -17,7 +17,7 @@ with bad as (
     select format('instruction %s was tried %s times and has no time of its first', i.idempotency_key, i.attempts)
       from instruction i
      where i.first_sent_at is null
-       and (i.in_doubt or i.state = 'sending' or (i.kind = 'call' and i.attempts > 0))
+       and (i.in_doubt or i.state = 'sending' or (i.kind = 'call' and i.state not in ('pending', 'sending')))
 )
 select (select count(*) from bad) as violations,
        (select json_group_array(b.what) from (select bad.what from bad order by bad.what limit ?1) b) as examples,

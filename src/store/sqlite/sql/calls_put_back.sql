@@ -4,7 +4,10 @@
 -- left: a doubt stays, no attempt is charged, and the number of its try stays grown. A second time there is nothing to put back.
 -- ?1 run, ?2 election, ?3 term, ?4 kept: [instruction, attempt]
 update instruction
-   set state = case when in_doubt then 'unknown' else 'pending' end, next_attempt_at = null, sending_term = null
+   set state = case when in_doubt then 'unknown' else 'pending' end,
+       first_sent_at = case when in_doubt or (select u.attempts from unit u where u.id = instruction.unit_id) > 0 then first_sent_at end,
+       next_attempt_at = null,
+       sending_term = null
  where run_id = ?1
    and election = ?2
    and kind = 'call'

@@ -1,7 +1,7 @@
 -- Fenced (begin). Payouts of a job of an election that are due, with what the rules of the job say of each: send it, look it up,
 -- or why it is held.
--- Safe because: nobody else writes until the transaction's end. A doubt at a receiver that is not idempotent, or at another
--- one than the job's now, is never sent again.
+-- Safe because: nobody else writes until the transaction's end. Nothing is sent whose key the receiver may have forgotten, in
+-- doubt or not; a doubt at a receiver that is not idempotent, or at another one than the job's now, is never sent again.
 -- The order of the cases: what a person said first, then what can only be asked, then what nobody can know any more.
 -- ?1 election, ?2 origin, ?3 limit, ?4 job, ?5 idempotent, ?6 looked up, ?7 validity of a key, ?8 time-out (microseconds),
 -- ?9 maxima by currency
@@ -9,7 +9,8 @@ select i.id,
        case
            when i.on_hold then 'merchant'
            when i.over then 'over_limit'
-           when not i.in_doubt then 'send'
+           when not i.in_doubt and not i.expired then 'send'
+           when not i.in_doubt then 'forgotten'
            when i.receiver is not ?2 then 'moved'
            when i.again and not i.expired and i.asks then 'ask_then_send'
            when i.again and not i.expired then 'send'
@@ -17,9 +18,10 @@ select i.id,
            when i.asks then 'ask'
            when i.expired then 'expired'
            else 'unknown'
-       end as verdict
+       end as verdict,
+       i.left_before
   from (
-       select d.id, d.in_doubt, d.receiver, d.next_attempt_at,
+       select d.id, d.in_doubt, d.receiver, d.next_attempt_at, d.first_sent_at is not null as left_before,
               exists (select 1 from merchant_hold h where h.merchant = d.merchant) as on_hold,
               coalesce(?9 ->> d.currency < d.amount, 0) and d.release <> 'released' and d.attempts = 0 as over,
               d.idempotent and ?5 as again,

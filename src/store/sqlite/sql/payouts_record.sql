@@ -1,6 +1,6 @@
 -- Fenced (record), after payouts_on_the_wire.sql in the same transaction. What came of payouts; its postings follow by
 -- payouts_journals.sql and those after it.
--- A doubt, once there, stays. What is put back and was never in doubt was never sent: its key has not begun to count.
+-- A doubt, once there, stays. Of what was never sent no byte ever left: its key has not begun to count.
 -- ?1 payouts: [instruction, state, reason, doubt, never sent, error, wait in microseconds, reference]
 update instruction
    set state = g.state,

@@ -22,4 +22,5 @@ update instruction
    and +instruction.election = ?1
    and +instruction.state in ('pending', 'unknown')
 returning id, job_id, idempotency_key, body, attempts, in_doubt, key_valid_until - (select now from clock) as valid_for,
+          (select now from clock) - first_sent_at as age,
           (select now from clock) as now;

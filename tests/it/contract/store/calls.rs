@@ -172,3 +172,49 @@ pub async fn calls_that_nobody_has_in_hand_are_put_back_as_they_were_and_those_i
     assert_eq!(mine(next.put_back(run.id, &[]).await), 0, "what a lower term left is not known to have stayed");
     assert_eq!(mine(next.recover().await).calls_unknown, 1);
 }
+
+pub async fn units_with_attempts_behind_them_come_after_fresh_ones(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", true), &["a", "b", "c", "d"]).await;
+    let first = mine(tenure.take_calls(&run, 2).await);
+    for call in &first {
+        assert_eq!(record(tenure, &run, call, failed(SOON)).await, 1);
+    }
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let keys = |calls: &[Call]| calls.iter().map(|call| call.key.clone()).collect::<Vec<_>>();
+    assert_eq!(keys(&mine(tenure.take_calls(&run, 1).await)), ["c"], "a and b are due, and were tried");
+    assert_eq!(keys(&mine(tenure.take_calls(&run, 2).await)), ["a", "d"], "what is left of the limit is theirs");
+    assert_eq!(keys(&mine(tenure.take_calls(&run, 2).await)), ["b"]);
+}
+
+pub async fn a_calls_key_counts_from_the_first_try_that_left(bench: &Bench) {
+    const A_WHILE: Duration = Duration::from_millis(60);
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", true), &["a"]).await;
+    let call = take_again(tenure, &run).await;
+    assert!(call.age < A_WHILE);
+    tokio::time::sleep(A_WHILE).await;
+    record(tenure, &run, &call, CallFate::NotSent).await;
+    let again = take_again(tenure, &run).await;
+    assert!(again.age < A_WHILE, "no byte of it left: {:?}", again.age);
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(mine(tenure.put_back(run.id, &[]).await), 1);
+    let again = take_again(tenure, &run).await;
+    assert!(again.age < A_WHILE, "nor of that one: {:?}", again.age);
+    record(tenure, &run, &again, failed(SOON)).await;
+    tokio::time::sleep(A_WHILE).await;
+    let tried = take_again(tenure, &run).await;
+    assert!(tried.age >= A_WHILE, "it left, and was proved undone: {:?}", tried.age);
+    record(tenure, &run, &tried, CallFate::NotSent).await;
+    let again = take_again(tenure, &run).await;
+    assert!(again.age >= tried.age, "as it was before: {:?}", again.age);
+    // A receiver that stops says nothing of the unit.
+    let stopped = CallFate::Stopped { error: "answered 401".to_owned(), again_in: Duration::from_hours(1) };
+    record(tenure, &run, &again, stopped).await;
+    assert!(mine(tenure.take_calls(&run, 10).await).is_empty(), "its wait is not over");
+    let unit = bench.unit(run.id, "a").await;
+    let instruction = &unit.instructions[0];
+    assert_eq!((unit.attempts, instruction.state.as_str(), instruction.in_doubt), (1, "pending", false));
+}

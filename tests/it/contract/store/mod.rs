@@ -131,7 +131,9 @@ macro_rules! contract {
                     what_was_not_sent_is_as_it_was_and_no_late_record_is_taken_for_the_next_try,
                     a_failure_is_charged_and_an_unknown_outcome_without_another_try_is_for_a_person,
                     a_later_term_finds_what_was_on_the_wire_and_an_earlier_one_records_nothing,
-                    calls_that_nobody_has_in_hand_are_put_back_as_they_were_and_those_in_hand_are_not;
+                    calls_that_nobody_has_in_hand_are_put_back_as_they_were_and_those_in_hand_are_not,
+                    units_with_attempts_behind_them_come_after_fresh_ones,
+                    a_calls_key_counts_from_the_first_try_that_left;
                 requests:
                     a_trigger_opens_one_manual_run_however_often_it_is_executed,
                     what_does_not_exist_cannot_be_asked_for,
@@ -185,6 +187,7 @@ macro_rules! contract_of_payouts {
                     a_rejected_net_comes_back_once_and_is_paid_by_the_next_run_under_another_key,
                     a_payout_is_recorded_only_where_its_try_is_the_one_on_the_wire,
                     what_was_put_back_and_never_left_has_a_key_that_has_not_begun_to_count,
+                    what_left_and_was_proved_undone_keeps_the_time_of_its_first_try,
                     an_error_is_kept_within_its_bound,
                     a_mismatch_is_in_doubt_and_for_a_person;
                 doubts:
@@ -208,7 +211,8 @@ macro_rules! contract_of_payouts {
                     only_what_was_recorded_stops_a_receiver,
                     too_many_refusals_in_a_row_stop_a_receiver_until_it_is_resumed,
                     a_resume_ends_a_stop_that_ends_by_itself_and_counts_refusals_anew,
-                    only_what_was_sent_and_answered_counts_as_refused_or_paid;
+                    only_what_was_sent_and_answered_counts_as_refused_or_paid,
+                    calls_are_kept_from_a_stopped_receiver_and_stop_it_by_the_same_rules;
                 words:
                     what_is_held_is_paid_by_a_persons_word_and_stays_in_doubt,
                     what_was_not_paid_comes_back_by_the_banks_word_or_once_its_key_is_no_longer_valid,
@@ -231,4 +235,5 @@ contract!(postgres, super::super::PostgresGround);
 contract!(sqlite, super::super::SqliteGround);
 contract!(memory, super::super::MemoryGround);
 contract_of_payouts!(payouts_on_postgres, super::super::PostgresGround);
+contract_of_payouts!(payouts_on_sqlite, super::super::SqliteGround);
 contract_of_payouts!(payouts_in_memory, super::super::MemoryGround);

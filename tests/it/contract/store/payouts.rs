@@ -65,7 +65,7 @@ pub fn unknown(again_in: Option<Duration>) -> PayoutFate {
 }
 
 pub fn back() -> PayoutFate {
-    PayoutFate::Back { error: None, again_in: None }
+    PayoutFate::Back { left: false, error: None, again_in: None }
 }
 
 /// What came of a payout in hand.
@@ -110,14 +110,7 @@ impl<'a> Till<'a> {
 
     /// What the job's receiver is said to be.
     pub fn terms(&self, idempotent: bool) -> PayoutTerms {
-        PayoutTerms {
-            job: self.job.id,
-            idempotent,
-            looks_up: false,
-            key_valid_for: Duration::from_hours(20),
-            timeout: Duration::from_secs(10),
-            maximum: BTreeMap::new(),
-        }
+        terms(&self.job, idempotent)
     }
 
     /// The same, which can be asked.
@@ -217,6 +210,18 @@ impl<'a> Till<'a> {
         let holds = store.merchant_holds().await.expect("an answer");
         let parts: [&dyn Debug; 4] = [&self.bench.picture().await, &payouts, &receivers, &holds];
         format!("{parts:#?}")
+    }
+}
+
+/// What a job's receiver is said to be.
+pub fn terms(job: &JobRow, idempotent: bool) -> PayoutTerms {
+    PayoutTerms {
+        job: job.id,
+        idempotent,
+        looks_up: false,
+        key_valid_for: Duration::from_hours(20),
+        timeout: Duration::from_secs(10),
+        maximum: BTreeMap::new(),
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bursar::domain::{Claim, JobName};
 use bursar::store::{
-    CallFate, CallRecord, Entered, Execution, Fenced, JobRow, OpenRun, Recovery, RequestKind, Scope, StoreError,
-    TenureStore, TicksRecord,
+    CallFate, CallRecord, Entered, Execution, Fenced, Heard, JobRow, OpenRun, PayoutRecords, PayoutTake, ReceiverAsk,
+    Recovery, RequestKind, Scope, StoreError, TenureStore, TicksRecord,
 };
 use uuid::Uuid;
 
@@ -17,7 +17,8 @@ use super::bench::{
     Admits, BOUND, Bench, actor, call_record, calling, change, charge, claim, definition, effect, election, everything,
     fresh, holder, keys, mark, mine, probe,
 };
-use bursar::domain::job::HandlerDefinition;
+use super::payouts::{BANK, of, order, paid, records, terms};
+use bursar::domain::job::{HandlerDefinition, LedgerDefinition};
 
 /// The kind of a fenced operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,10 @@ struct Scene {
     over: OpenRun,
     tried: i64,
     on_the_wire: CallRecord,
+    take: PayoutTake,
+    paid: PayoutRecords,
+    ask: ReceiverAsk,
+    heard: Heard,
     request: Uuid,
 }
 
@@ -71,12 +76,28 @@ impl Scene {
         let ledger = bench.netted(tenure, &ledger).await;
         let calling = bench.planned(tenure, calling("calling", true), &["a", "b", "c"]).await;
         let call = mine(tenure.take_calls(&calling, 2).await).remove(0);
+        let (take, paid) = Self::payouts(bench, tenure).await;
+        let ask = ReceiverAsk { origin: take.origin.clone(), probe_waits: take.probe_waits, probe_now: false };
+        let mut heard = Heard::nothing(take.origin.clone(), 20, take.probe_waits.0);
+        heard.refusal();
         mine(tenure.begin_work(open.id).await);
         let tried = bench.unit(open.id, "b").await.id;
         let kind = RequestKind::Trigger { job: JobName::new("job").expect("a name"), tick: None, cutoff: None };
         let request = bench.store.request(&kind, &actor(), None).await.expect("filed");
         let on_the_wire = call_record(call.instruction, call.attempt, CallFate::Done);
-        Self { leads, job, planning, open, ledger, calling, over, tried, on_the_wire, request }
+        Self { leads, job, planning, open, ledger, calling, over, tried, on_the_wire, take, paid, ask, heard, request }
+    }
+
+    /// Two payouts on the wire, of which one is paid by that record, and a third that is due for that take.
+    async fn payouts(bench: &Bench, tenure: &dyn TenureStore) -> (PayoutTake, PayoutRecords) {
+        let ledger = LedgerDefinition { sources: ["bank".to_owned()].into(), ..everything() };
+        let paying = bench.job(tenure, definition("paying", HandlerDefinition::Ledger(ledger))).await;
+        let entry = |n| super::bench::capture(&format!("p{n}"), &format!("payee-{n}"), "EUR", "2.00");
+        bench.import("bank", (0..3).map(entry).collect()).await;
+        bench.settled(tenure, &paying).await;
+        let take = order(terms(&paying, false));
+        let sent = mine(tenure.take_payouts(&PayoutTake { limit: 2, ..take.clone() }).await).payouts;
+        (take, records(vec![of(&sent[0], paid())]))
     }
 
     /// Every operation of the fenced half, in an order in which each could have its effect.
@@ -100,6 +121,9 @@ impl Scene {
             operation!("settle", Begin, tenure.settle(&self.ledger, fresh(10), &effect(&self.ledger))),
             operation!("take_calls", Begin, tenure.take_calls(&self.calling, 10)),
             operation!("finish_run", Begin, tenure.finish_run(self.over.id)),
+            operation!("receiver_way", Begin, tenure.receiver_way(&self.ask)),
+            operation!("payout_jobs", Begin, tenure.payout_jobs()),
+            operation!("take_payouts", Begin, tenure.take_payouts(&self.take)),
             operation!("charge", Record, tenure.charge(self.open.id, &[charge(self.tried, 0, None)])),
             operation!(
                 "record_calls",
@@ -107,6 +131,9 @@ impl Scene {
                 tenure.record_calls(self.calling.id, std::slice::from_ref(&self.on_the_wire))
             ),
             operation!("put_back", Record, tenure.put_back(self.calling.id, &[])),
+            operation!("record_payouts", Record, tenure.record_payouts(&self.paid)),
+            operation!("heard", Record, tenure.heard(&self.heard)),
+            operation!("put_back_payouts", Record, tenure.put_back_payouts(BANK, &[])),
             operation!("lineage", Record, tenure.lineage()),
             operation!("release", Record, tenure.release()),
             operation!("recover", Record, tenure.recover()),
@@ -137,7 +164,19 @@ impl Scene {
 
     /// Asks for everything under the claim in force: what is refused elsewhere would have had its effect.
     async fn is_done(&self, bench: &Bench, tenure: &dyn TenureStore) {
-        let unseen = ["pulse", "jobs", "open_runs", "requests", "begin_work", "lineage", "release", "recover"];
+        let unseen = [
+            "pulse",
+            "jobs",
+            "open_runs",
+            "requests",
+            "receiver_way",
+            "payout_jobs",
+            "heard",
+            "begin_work",
+            "lineage",
+            "release",
+            "recover",
+        ];
         for operation in self.operations(bench, tenure) {
             let before = bench.picture().await;
             let answer = operation.answer.await;
@@ -153,7 +192,7 @@ pub async fn an_old_term_is_refused_everything_and_changes_nothing(bench: &Bench
     let next = claim(2);
     let new = bench.lead_of(&next).await;
     let found = mine(new.recover().await);
-    assert_eq!(found, Recovery { calls_unknown: 2, runs_set_aside: Vec::new(), runs_taken_over: 1 });
+    assert_eq!(found, Recovery { calls_unknown: 4, runs_set_aside: Vec::new(), runs_taken_over: 1 });
     mine(new.begin_work(scene.open.id).await);
     scene.is_refused(bench, scene.leads.as_ref(), &next, 0).await;
     // Neither did the old term note that it works on a run, nor give up what the new one works on.
@@ -212,7 +251,8 @@ pub async fn a_halted_election_begins_nothing_and_still_records(bench: &Bench) {
         let answer = operation.answer.await;
         assert!(matches!(answer, Ok(Entered::Mine(_))), "{}: {answer:?}", operation.name);
         let changed = bench.picture().await != before;
-        assert_eq!(changed, ["charge", "record_calls", "put_back"].contains(&operation.name), "{}", operation.name);
+        let seen = ["charge", "record_calls", "put_back", "record_payouts", "put_back_payouts"];
+        assert_eq!(changed, seen.contains(&operation.name), "{}", operation.name);
     }
     // Who is not in force is told that, and not of the halt.
     let twin = bench.tenure(&claim(1)).await;

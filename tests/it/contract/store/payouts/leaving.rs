@@ -74,7 +74,8 @@ pub async fn payouts_that_wait_are_told_and_taken_after_those_that_do_not(bench:
     let terms = till.terms(false);
     let one = PayoutTake { limit: 1, ..order(terms.clone()) };
     let first = till.take_as(one.clone()).await.payouts.remove(0);
-    let later = PayoutFate::Back { error: Some("answered 429".to_owned()), again_in: Some(Duration::from_hours(1)) };
+    let error = Some("answered 429".to_owned());
+    let later = PayoutFate::Back { left: true, error, again_in: Some(Duration::from_hours(1)) };
     assert_eq!(till.record(&first, later).await, Some(InstructionState::Pending));
     assert_eq!(till.view(&first.idempotency_key).await.last_error.as_deref(), Some("answered 429"));
     let second = till.take_as(one.clone()).await.payouts.remove(0);
@@ -83,7 +84,7 @@ pub async fn payouts_that_wait_are_told_and_taken_after_those_that_do_not(bench:
     let wait = nothing.next_in.expect("one waits");
     assert!(wait > Duration::from_mins(58) && wait <= Duration::from_hours(1), "{wait:?}");
     assert_eq!(nothing, PayoutsTaken { next_in: Some(wait), ..PayoutsTaken::default() });
-    till.record(&second, PayoutFate::Back { error: None, again_in: SOON }).await;
+    till.record(&second, PayoutFate::Back { left: false, error: None, again_in: SOON }).await;
     let again = till.take_again(&terms).await;
     assert_eq!((again.instruction, again.attempt), (second.instruction, 2));
     assert_eq!(mine(till.leads.payout_jobs().await).len(), 1, "what waits is still to be sent");

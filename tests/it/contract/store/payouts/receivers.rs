@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use bursar::store::{PayoutFate, PayoutRecords, PayoutTake, PayoutsTaken, ReceiverView};
+use bursar::store::{
+    Heard, PayoutFate, PayoutRecords, PayoutTake, PayoutsTaken, ReceiverAsk, ReceiverView, ReceiverWay,
+};
 
-use super::super::bench::{Bench, SOON, actor, currency};
+use super::super::bench::{Bench, SOON, actor, currency, mine};
 use super::{BANK, Till, back, elsewhere, held, mismatch, of, order, paid, records, rejected, unknown};
 
 /// Records that stop their receiver.
@@ -181,9 +183,46 @@ pub async fn only_what_was_sent_and_answered_counts_as_refused_or_paid(bench: &B
     assert_eq!(till.shown(&asked).await, held("unknown", true));
     assert_eq!(receiver(bench).await.refusals, 1);
     // These neither break the row nor add to it.
-    let neither = PayoutFate::Back { error: Some("answered 503".to_owned()), again_in: None };
+    let neither = PayoutFate::Back { left: true, error: Some("answered 503".to_owned()), again_in: None };
     till.record_all(&few(records(vec![of(&payouts[2], mismatch()), of(&payouts[3], neither)]))).await;
     assert_eq!(receiver(bench).await.refusals, 1);
     let again = till.take_one(till.asks(false)).await;
     assert!(till.record_all(&few(records(vec![of(&again, rejected())]))).await.needs_resume);
+}
+
+pub async fn calls_are_kept_from_a_stopped_receiver_and_stop_it_by_the_same_rules(bench: &Bench) {
+    let till = Till::open(bench, 1).await;
+    let leads = &till.leads;
+    let hours = Duration::from_hours;
+    let ask = ReceiverAsk { origin: BANK.to_owned(), probe_waits: (hours(1), hours(3)), probe_now: false };
+    let nothing = || Heard::nothing(BANK.to_owned(), 2, hours(1));
+    let way = async |probe_now| mine(leads.receiver_way(&ReceiverAsk { probe_now, ..ask.clone() }).await);
+    assert_eq!(way(false).await, ReceiverWay::Open);
+    let stop = Heard { stop: Some(("unauthorized", "answered 401".to_owned())), ..nothing() };
+    assert!(!mine(leads.heard(&stop).await));
+    assert_eq!(receiver(bench).await.reason.as_deref(), Some("unauthorized"));
+    let closed = async || match way(false).await {
+        ReceiverWay::Closed { reason, next_in } => (reason, next_in),
+        other => panic!("it is stopped: {other:?}"),
+    };
+    about(closed().await.1.expect("one is tried in the end"), 1);
+    assert_eq!(till.take(till.terms(true)).await.payouts, [], "payouts wait as well");
+    for wait in [1, 2, 3, 3] {
+        assert_eq!(way(true).await, ReceiverWay::Probe("unauthorized".to_owned()));
+        about(closed().await.1.expect("a wait"), wait);
+    }
+    let mut works = nothing();
+    works.done();
+    assert!(!mine(leads.heard(&works).await));
+    assert_eq!((way(false).await, receivers(bench).await), (ReceiverWay::Open, vec![]));
+    // Refusals in a row, also across what calls and payouts are answered.
+    let mut refused = nothing();
+    refused.refusal();
+    assert!(!mine(leads.heard(&refused).await));
+    let payout = till.take_one(till.terms(true)).await;
+    assert!(till.record_all(&few(records(vec![of(&payout, rejected())]))).await.needs_resume);
+    assert_eq!(closed().await, ("refusals".to_owned(), None));
+    assert_eq!(way(true).await, ReceiverWay::Closed { reason: "refusals".to_owned(), next_in: None });
+    assert!(bench.store.resume_receiver(BANK, "mended", &actor()).await.expect("an answer"));
+    assert_eq!(way(false).await, ReceiverWay::Open);
 }

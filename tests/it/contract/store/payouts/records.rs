@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bursar::domain::instruction::InstructionState;
-use bursar::store::{Payout, PayoutFate, PayoutRecord};
+use bursar::store::{Payout, PayoutFate, PayoutRecord, PayoutTerms};
 
-use super::super::bench::{Bench, LATER, SOON};
-use super::{Till, back, held, mismatch, of, paid, records, rejected, unknown};
+use super::super::bench::{Bench, LATER, SOON, mine};
+use super::{BANK, Till, back, held, mismatch, of, order, paid, records, rejected, unknown};
 
 pub async fn what_is_paid_leaves_payout_clearing_for_the_bank_once(bench: &Bench) {
     let till = Till::open(bench, 2).await;
@@ -85,13 +85,39 @@ pub async fn what_was_put_back_and_never_left_has_a_key_that_has_not_begun_to_co
     assert_eq!((again.attempt, again.in_doubt), (2, false));
     assert!(till.view(&again.idempotency_key).await.first_sent_at > begun.first_sent_at);
     // It waits where it is told to, and keeps what was said last.
-    let told = PayoutFate::Back { error: Some("answered 425".to_owned()), again_in: SOON };
+    let told = PayoutFate::Back { left: false, error: Some("no connection".to_owned()), again_in: SOON };
     till.record(&again, told).await;
     let third = till.take_again(&terms).await;
-    till.record(&third, PayoutFate::Back { error: None, again_in: LATER }).await;
+    till.record(&third, PayoutFate::Back { left: false, error: None, again_in: LATER }).await;
     let seen = till.view(&third.idempotency_key).await;
-    assert_eq!(seen.last_error.as_deref(), Some("answered 425"));
+    assert_eq!(seen.last_error.as_deref(), Some("no connection"));
     assert!(seen.next_attempt_at.is_some_and(|at| (at - third.taken_at).num_minutes() >= 59), "{seen:?}");
+}
+
+pub async fn what_left_and_was_proved_undone_keeps_the_time_of_its_first_try(bench: &Bench) {
+    let till = Till::open(bench, 1).await;
+    let terms = till.terms(true);
+    let put_off = || PayoutFate::Back { left: true, error: Some("answered 429".to_owned()), again_in: SOON };
+    let first = till.take_one(terms.clone()).await;
+    assert!(!first.left_before);
+    let begun = till.view(&first.idempotency_key).await;
+    assert_eq!(till.record(&first, put_off()).await, Some(InstructionState::Pending));
+    let again = till.take_again(&terms).await;
+    assert!(again.left_before && !again.in_doubt && again.leaves_within < first.leaves_within);
+    // Put back without a byte of it, it is as it was: the receiver has seen its key.
+    let back = PayoutFate::Back { left: again.left_before, error: None, again_in: None };
+    assert_eq!(till.record(&again, back).await, Some(InstructionState::Pending));
+    till.take_one(terms.clone()).await;
+    assert_eq!(mine(till.leads.put_back_payouts(BANK, &[]).await), 1);
+    let seen = till.view(&first.idempotency_key).await;
+    assert_eq!((seen.state, seen.in_doubt), (InstructionState::Pending, false));
+    assert_eq!((seen.first_sent_at, seen.key_valid_until), (begun.first_sent_at, begun.key_valid_until));
+    // Once the receiver may have forgotten it, nobody knows what another try would do.
+    let short = PayoutTerms { key_valid_for: Duration::from_millis(1), ..terms };
+    till.is_held_instead(&order(short)).await;
+    assert_eq!(till.shown(&first).await, held("unknown", true));
+    let said = till.view(&first.idempotency_key).await.last_error.expect("why");
+    assert!(said.contains("forgotten its key"), "{said}");
 }
 
 pub async fn an_error_is_kept_within_its_bound(bench: &Bench) {
