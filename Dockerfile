@@ -23,7 +23,7 @@ EXPOSE 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 CMD ["/usr/local/bin/healthcheck"]
 # SIGTERM: hand over, drain, exit 0. Give it coordinator.drain and a few seconds (docker stop -t 30).
 STOPSIGNAL SIGTERM
-# The binary itself is process 1: no shell is between it and the signals.
+# The binary itself is process 1: no shell is between it and the signals, and it waits for processes that lost their parent.
 ENTRYPOINT ["/usr/local/bin/bursar"]
 CMD ["run"]
 

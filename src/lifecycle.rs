@@ -1,11 +1,16 @@
 //! Signals: the first SIGTERM or SIGINT asks the replica to hand over and leave, the second ends it at once. And, for a
 //! replica of the demo, the end of its parent: then the kernel ends it, whatever it does and whether it is stopped.
+//! And process 1 of a container, which a replica cannot be itself: see [`stand_before`].
 //!
 //! Deliberately absent: what stopping means. Whoever holds a token decides that; `main` ends the process when the hard one
 //! is cancelled.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
+use rustix::process::{Pid, Signal as SystemSignal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +30,51 @@ pub fn die_with(parent: i32) -> io::Result<()> {
     } else {
         Err(io::Error::other(format!("process {parent} has ended; the parent is {found} by now")))
     }
+}
+
+/// Whether this is process 1: the first of a container.
+#[must_use]
+pub fn is_first() -> bool {
+    getpid() == Pid::INIT
+}
+
+/// Process 1: starts the same program with the same arguments as a child, hands SIGTERM and SIGINT on, and answers with the
+/// exit code of the child (128 and the signal's number where one ended it).
+///
+/// Whatever loses its parent in a container becomes a child of process 1, and stays as a zombie until that asks for its
+/// end. A replica cannot: it would take the ends of processes away from those who wait for them. So one stands before it
+/// that waits for all and for nothing else.
+///
+/// # Errors
+/// The operating system's, where it refuses a handler or the child.
+pub async fn stand_before(arguments: impl Iterator<Item = OsString>) -> io::Result<i32> {
+    let mut signals = StopSignals::install()?;
+    let mut ends = signal(SignalKind::child())?;
+    let mut child = Command::new("/proc/self/exe").arg0("bursar").args(arguments).spawn()?;
+    let pid = Pid::from_child(&child);
+    loop {
+        let handed_on = tokio::select! {
+            _ = signals.terminate.recv() => Some(SystemSignal::TERM),
+            _ = signals.interrupt.recv() => Some(SystemSignal::INT),
+            _ = ends.recv() => None,
+        };
+        if let Some(signal) = handed_on {
+            // Nobody but this loop asks for the child's end, so the number is still its own.
+            let _gone = kill_process(pid, signal);
+        }
+        while let Ok(Some((ended, status))) = wait(WaitOptions::NOHANG) {
+            if ended == pid {
+                // Nothing is left to be waited for; it only tells the library so.
+                let _gone = child.wait();
+                return Ok(exit_code(status));
+            }
+        }
+    }
+}
+
+fn exit_code(status: WaitStatus) -> i32 {
+    let by_signal = || status.terminating_signal().map(|signal| 128 + signal);
+    status.exit_status().or_else(by_signal).unwrap_or(HARD_STOP_EXIT_CODE)
 }
 
 /// The two degrees of stopping. Clones are the same two tokens.
@@ -94,6 +144,19 @@ impl StopSignals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_by_a_signal_has_the_code_that_shells_show() {
+        for (script, code) in [("exit 0", 0), ("exit 78", 78), ("kill -9 $$", 137), ("kill -15 $$", 143)] {
+            let mut child = Command::new("sh").args(["-c", script]).spawn().expect("there is a shell");
+            // Only this child: others of the test process are not to be taken from whoever waits for them.
+            let pid = Pid::from_child(&child);
+            let ended = rustix::process::waitpid(Some(pid), WaitOptions::empty()).expect("it is ours");
+            let (_, status) = ended.expect("it was waited for");
+            assert!(child.wait().is_err(), "nothing is left to be waited for");
+            assert_eq!(exit_code(status), code, "{script}");
+        }
+    }
 
     #[test]
     fn the_first_stop_is_soft_and_the_second_hard() {
