@@ -103,8 +103,8 @@ async fn run(plan: Plan) -> Shown {
     let offered = feed.end();
     let quiet = quiet::settle(&ground, &history, plan.quiet).await;
     let (starved, duty) = watch.end();
-    let samples = Arc::into_inner(sampler).expect("the watch has ended").end_unchecked();
-    let leaders = leaders::judge(&samples, &done.faults, &starved);
+    let seen = Arc::into_inner(sampler).expect("the watch has ended").end_unchecked();
+    let leaders = leaders::judge(&seen, &done.faults, &starved);
     let books = books::compare(&ground, &receiver, &offered, &quiet).await;
     let ledger = ledger::inspect(&ground, &quiet).await;
 
