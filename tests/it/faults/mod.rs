@@ -50,7 +50,7 @@ use crate::support::{Replica, Sampler, scratch};
 /// How often each replica is asked who leads.
 const SAMPLE: Duration = Duration::from_millis(50);
 /// A start, on a busy machine.
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_mins(1);
 
 /// What a run is to be.
 #[derive(Debug)]
@@ -103,8 +103,8 @@ async fn run(plan: Plan) -> Shown {
     let offered = feed.end();
     let quiet = quiet::settle(&ground, &history, plan.quiet).await;
     let (starved, duty) = watch.end();
-    let samples = Arc::into_inner(sampler).expect("the watch has ended").end_unchecked();
-    let leaders = leaders::judge(&samples, &done.faults, &starved);
+    let seen = Arc::into_inner(sampler).expect("the watch has ended").end_unchecked();
+    let leaders = leaders::judge(&seen, &done.faults, &starved);
     let books = books::compare(&ground, &receiver, &offered, &quiet).await;
     let ledger = ledger::inspect(&ground, &quiet).await;
 
@@ -185,7 +185,7 @@ async fn what_fails_in_a_minute_breaks_no_promise() {
         replicas: 3,
         kinds: Kind::SHORT.to_vec(),
         at_a_time: 2,
-        quiet: Duration::from_secs(60),
+        quiet: Duration::from_mins(1),
         whole: false,
         folder: folder(7),
     };

@@ -59,3 +59,20 @@ async fn every_file_of_the_lease_can_be_prepared_and_says_what_it_is_for() {
     }
     assert!(seen > 15, "{seen} files");
 }
+
+#[tokio::test]
+async fn no_check_of_the_audit_is_compiled_before_it_is_run() {
+    let database = migrated().await;
+    let mut connection = database.connect().await;
+    let folder = std::path::Path::new(FOLDERS[0]);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("UTF-8");
+    connection.execute("begin").await.expect("the server answers");
+    connection.execute(AssertSqlSafe(read("audit_planner.sql")).into_sql_str()).await.expect("the settings");
+    for name in ["audit_journals_balance.sql", "audit_finals_are_posted.sql", "audit_no_stale_write.sql"] {
+        let explained = format!("explain {}", read(name).replace("$1", "20"));
+        let plan: Vec<(String,)> =
+            sqlx::query_as(AssertSqlSafe(explained)).fetch_all(&mut connection).await.expect("the plan");
+        // With a cost beyond all others for a nested loop, and so beyond the one from which on it compiles.
+        assert!(plan.iter().all(|(line,)| !line.starts_with("JIT")), "{name}: {plan:#?}");
+    }
+}

@@ -122,7 +122,9 @@ impl Nemesis<'_> {
                 Mended::Done(format!("{members:?} run"))
             }
             Mend::ContinueMembers(members) => {
-                members.iter().for_each(|member| self.ground.etcd.resume(*member));
+                for member in &*members {
+                    self.ground.etcd.resume(*member);
+                }
                 Mended::Done(format!("{members:?} go on"))
             }
             Mend::StartStore => self.start_store(),

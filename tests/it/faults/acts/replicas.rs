@@ -67,7 +67,9 @@ fn cut(rng: &mut fastrand::Rng, lines: &[Proxy]) -> &'static str {
         1 => ("requests", Flow::Cut, Flow::Pass),
         _ => ("answers", Flow::Pass, Flow::Cut),
     };
-    lines.iter().for_each(|line| line.set(requests, answers));
+    for line in lines {
+        line.set(requests, answers);
+    }
     way
 }
 

@@ -63,9 +63,9 @@ impl Nemesis<'_> {
     }
 
     pub(super) async fn delete_key(&mut self) -> Option<Act> {
+        // Where there is none, there is nothing to see.
         let there = self.ground.etcd.try_delete(&self.ground.cluster.leader_key()).await?;
-        let told = if there { "deleted" } else { "was not there" };
-        Some((told.to_owned(), TTL / 5, Mend::Nothing))
+        there.then(|| ("deleted".to_owned(), TTL / 5, Mend::Nothing))
     }
 
     /// The leader's answers from etcd are held: it takes itself for the leader until its deadline, and the next one leads at
