@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::domain::Moment;
 
@@ -43,7 +43,8 @@ pub enum GateRefusal {
 pub(super) struct SessionWindow {
     deadline: AtomicU64,
     fresh_until: AtomicU64,
-    changed: watch::Sender<()>,
+    /// Wakes those who wait at the gate, in the order in which they came.
+    changed: Notify,
     /// The same deadline, for those who have to hand it on.
     announced: watch::Sender<Moment>,
 }
@@ -62,21 +63,20 @@ fn nanos(moment: Moment) -> u64 {
 impl SessionWindow {
     /// A window that is closed until opened.
     pub(super) fn new() -> Self {
-        let (changed, _) = watch::channel(());
         let (announced, _) = watch::channel(Moment::BOOT);
-        Self { deadline: AtomicU64::new(0), fresh_until: AtomicU64::new(0), changed, announced }
+        Self { deadline: AtomicU64::new(0), fresh_until: AtomicU64::new(0), changed: Notify::new(), announced }
     }
 
     pub(super) fn open(&self, deadline: Moment, fresh_until: Moment) {
         self.deadline.store(nanos(deadline), Ordering::SeqCst);
         self.fresh_until.store(nanos(fresh_until), Ordering::SeqCst);
-        self.changed.send_replace(());
+        self.changed.notify_waiters();
         self.announced.send_replace(deadline);
     }
 
     pub(super) fn hold(&self) {
         self.fresh_until.store(0, Ordering::SeqCst);
-        self.changed.send_replace(());
+        self.changed.notify_waiters();
     }
 
     pub(super) fn close(&self) {
@@ -110,18 +110,20 @@ impl Gate {
     /// # Errors
     /// [`GateClosed`] once the session is lost or the tenure was told to end abruptly.
     pub async fn pass(&self) -> Result<(), GateClosed> {
-        let mut changed = self.window.changed.subscribe();
         loop {
-            changed.mark_unchanged();
+            let changed = self.window.changed.notified();
+            tokio::pin!(changed);
+            // A change from here on is not missed.
+            changed.as_mut().enable();
             match self.try_pass() {
                 Ok(()) => return Ok(()),
                 Err(GateRefusal::Closed) => return Err(GateClosed),
                 Err(GateRefusal::Held) => {}
             }
             let wait = self.remaining().min(LOOK_AGAIN).max(Duration::from_millis(1));
-            // Either way the next thing is to look: a time-out is no more than that, and a window whose sender is gone is
-            // found closed by the clock.
-            let _looked = tokio::time::timeout(wait, changed.changed()).await;
+            // Either way the next thing is to look: a time-out is no more than that, and a window that nobody changes any more
+            // is found closed by the clock.
+            let _looked = tokio::time::timeout(wait, changed).await;
         }
     }
 

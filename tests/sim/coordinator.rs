@@ -13,7 +13,6 @@ use bursar::leadership::{
     LeaseId, Members, RegisterOutcome, RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer,
     TransferOutcome,
 };
-use tokio::sync::watch;
 
 use crate::facts::Touch;
 use crate::world::{To, World};
@@ -66,7 +65,7 @@ impl SimCoordinator {
         let done = operation(&mut world.state().model, now);
         if wakes {
             world.log(name, what);
-            world.changed.send_replace(());
+            world.changed.notify_waiters();
         }
         let Some(back) = way.back else {
             tokio::time::sleep(way.patience).await;
@@ -81,7 +80,6 @@ impl SimCoordinator {
 
 struct SimWatch {
     way: Way,
-    changed: watch::Receiver<()>,
     election: ElectionName,
     from: Revision,
 }
@@ -90,9 +88,11 @@ struct SimWatch {
 impl ElectionWatch for SimWatch {
     async fn woken(&mut self) -> Result<(), CoordinatorError> {
         loop {
-            self.changed.mark_unchanged();
             self.way.alive().await;
             let world = &self.way.world;
+            let changed = world.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
             if world.way(self.way.place, To::Coordinator).there.is_none() {
                 return Err(unreachable());
             }
@@ -103,7 +103,7 @@ impl ElectionWatch for SimWatch {
                 return Ok(());
             }
             // Told or not, the next thing is to look.
-            let _looked = tokio::time::timeout(LOOK_AGAIN, self.changed.changed()).await;
+            let _looked = tokio::time::timeout(LOOK_AGAIN, changed).await;
         }
     }
 }
@@ -159,8 +159,7 @@ impl Coordinator for SimCoordinator {
 
     async fn watch(&self, election: &ElectionName, from: Revision) -> Result<Box<dyn ElectionWatch>, CoordinatorError> {
         self.ask("watch", false, |_, _| ()).await?;
-        let changed = self.0.world.changed.subscribe();
-        Ok(Box::new(SimWatch { way: self.0.clone(), changed, election: election.clone(), from }))
+        Ok(Box::new(SimWatch { way: self.0.clone(), election: election.clone(), from }))
     }
 
     async fn put_replica(&self, record: &ReplicaRecord) -> Result<RegisterOutcome, CoordinatorError> {

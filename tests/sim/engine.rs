@@ -27,7 +27,7 @@ use crate::store::SimStore;
 use crate::world::World;
 
 /// The longest turn, milliseconds: what happens within one turn of one replica, nobody else sees in between.
-const LONGEST_TURN: u64 = 12;
+const LONGEST_TURN: u64 = 25;
 /// How long after the last trouble everything must be as it should.
 pub const HEALED_WITHIN: Duration = Duration::from_secs(60);
 /// When trouble is over.

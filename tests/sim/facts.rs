@@ -162,6 +162,8 @@ impl Views {
 #[derive(Debug, Default)]
 pub struct Facts {
     pub events: u64,
+    /// Those that may have written.
+    pub writes: u64,
     /// The event that was taken in last.
     pub last: Option<Touch>,
     /// Claims in the order of their acceptance, by election.
@@ -187,6 +189,7 @@ impl Facts {
 
     pub fn take_in(&mut self, touch: Touch) {
         self.events += 1;
+        self.writes += u64::from(touch.may_have_written());
         match &touch {
             Touch::Accepted { claim } => {
                 let claims = self.accepted.entry(claim.election.clone()).or_default();

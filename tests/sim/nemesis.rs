@@ -73,7 +73,7 @@ impl Engine {
                 world.touch("operator", Touch::Halted { election: election.clone() });
                 self.ends.push((now + time, End::Halt(election)));
             }
-            Act::Edit { edited } => self.edit(edited),
+            Act::Edit { edited } => self.edit(edited, now),
             Act::StepStore { seconds } => world.state().store_offset += TimeDelta::seconds(seconds),
             Act::Import { entries } => {
                 let nets = entries.iter().map(|entry| (entry.merchant.clone(), entry.amount - entry.fee)).collect();
@@ -102,7 +102,7 @@ impl Engine {
                 }
             }
         }
-        world.changed.send_replace(());
+        world.changed.notify_waiters();
     }
 
     fn act_on_coordinator(&self, hand: Hand) {
@@ -120,10 +120,18 @@ impl Engine {
         }
     }
 
-    fn edit(&mut self, edited: usize) {
+    /// Everybody takes up an edit at once; with two elections by a restart each, since which of two tenures of a process
+    /// would be woken first is drawn by tokio, not by the seed.
+    fn edit(&mut self, edited: usize, now: Duration) {
         self.schedule = Arc::new(self.scenario.schedules[edited].clone());
-        for process in self.places.iter().filter_map(|place| place.process.as_ref()) {
-            process.schedule.send_replace(Arc::clone(&self.schedule));
+        let restarts = self.scenario.elections.len() > 1;
+        for place in 0..self.places.len() {
+            if restarts {
+                self.stop(place);
+                self.places[place].up_at = now + Duration::from_millis(300 * place as u64);
+            } else if let Some(process) = &self.places[place].process {
+                process.schedule.send_replace(Arc::clone(&self.schedule));
+            }
         }
     }
 

@@ -177,7 +177,8 @@ fn receiver(draw: &mut Draw, host: &str, habits: &mut BTreeMap<String, Habits>) 
     ReceiverDefinition {
         url: format!("http://{host}/payouts"),
         idempotent,
-        key_valid_for: Duration::from_hours(24),
+        // What can only be asked for is asked until then, and held.
+        key_valid_for: if idempotent { Duration::from_hours(24) } else { Duration::from_secs(20) },
         refusals: BTreeSet::from([422]),
         max_refusals: 5,
         not_done: BTreeSet::from([503]),

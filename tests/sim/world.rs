@@ -13,7 +13,7 @@ use bursar::leadership::memory::MemoryModel;
 use bursar::store::memory::{Fault, MemoryStore};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt as _;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 
 use crate::breaks::Break;
@@ -112,7 +112,7 @@ pub struct World {
     /// The store as a judge sees it, who has no faults on the way.
     pub judge: MemoryStore,
     /// Something changed at the coordinator.
-    pub changed: watch::Sender<()>,
+    pub changed: Notify,
 }
 
 impl World {
@@ -140,9 +140,13 @@ impl World {
                 log: String::new(),
                 audited_at: 0,
             };
-            // Each operation is compared with what it says that it did.
-            let judge = MemoryStore::proving(clock, deployment);
-            Self { state: Mutex::new(state), judge, changed: watch::Sender::new(()) }
+            // In one seed of eight each operation is compared with what it says that it did, which takes most of the time.
+            let judge = if seed.is_multiple_of(8) {
+                MemoryStore::proving(clock, deployment)
+            } else {
+                MemoryStore::new(clock, deployment)
+            };
+            Self { state: Mutex::new(state), judge, changed: Notify::new() }
         })
     }
 
@@ -191,7 +195,11 @@ impl World {
         let link = *state.links[place].to(to);
         let rng = &mut state.rng;
         let mut took = |slow: bool| {
-            let most = if slow { 900 } else { 12 };
+            let most = match (slow, to) {
+                (false, _) => 12,
+                (true, To::Store) => 3_000,
+                (true, To::Coordinator | To::Receiver) => 900,
+            };
             Some(Duration::from_millis(rng.u64(1..=most)))
         };
         let slow = now < link.slow_until;
@@ -245,8 +253,8 @@ impl World {
 
     /// The store's own audit, where anything was done since the last one.
     pub fn audit(&self) {
-        let events = self.state().facts.events;
-        if std::mem::replace(&mut self.state().audited_at, events) == events {
+        let writes = self.state().facts.writes;
+        if std::mem::replace(&mut self.state().audited_at, writes) == writes {
             return;
         }
         let report = self.judge.snapshot().audit(self.store_time());
