@@ -232,18 +232,22 @@ impl Model for Election {
                 if self.faults.pauses > 0 || world.is_still(self) {
                     actions.push(Action::Resume(node));
                 }
-            } else if alone.is_some_and(|alone| alone != node) {
-            } else if !world.prompt[node].is_empty() {
-                actions.push(Action::Deliver(node));
-            } else if world.is_due(self, node) {
-                actions.push(Action::Wake(node));
+            } else if alone.is_none_or(|alone| alone == node) {
+                if !world.prompt[node].is_empty() {
+                    actions.push(Action::Deliver(node));
+                } else if world.is_due(self, node) {
+                    actions.push(Action::Wake(node));
+                }
             }
             if world.replicas[node].machine.is_none() && world.is_still(self) {
                 actions.push(Action::Restart(node));
             }
         }
         for (place, late) in world.late.iter().enumerate() {
-            actions.push(Action::Arrive(place));
+            // A renewal's touches one lease and one machine: within a moment its place makes no difference.
+            if !late.is_renewal() || late.since + OPERATION_LIMIT <= world.now || world.is_still(self) {
+                actions.push(Action::Arrive(place));
+            }
             if !late.given_up && late.is_waited_for() {
                 actions.push(Action::GiveUp(place));
             }
@@ -301,29 +305,12 @@ impl Model for Election {
                 world.left.drains -= 1;
                 world.hand(self, node, Event::Reported(Report::Drain));
             }
-            Action::Stall => {
-                world.left.stalls -= 1;
-                world.coordinator.behind += Duration::from_secs(1);
-            }
-            Action::Wipe => {
-                world.left.wipes -= 1;
-                world.coordinator.wipe();
-            }
             Action::Backup => {
                 disturbs = false;
                 world.coordinator.save();
             }
-            Action::Restore => {
-                world.left.restores -= 1;
-                world.coordinator.restore(world.now);
-            }
-            Action::DeleteLeader => {
-                world.left.deletions -= 1;
-                world.coordinator.delete_leader();
-            }
-            Action::PutLeaselessLeader => {
-                world.left.leaseless -= 1;
-                world.coordinator.put_leaseless_leader();
+            Action::Stall | Action::Wipe | Action::Restore | Action::DeleteLeader | Action::PutLeaselessLeader => {
+                Self::meddle(&mut world, &action);
             }
         }
         if disturbs {

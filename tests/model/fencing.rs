@@ -99,6 +99,7 @@ struct Writes {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "what is independent of each other, in every combination")]
 struct Replica {
     up: bool,
     advance: Exclusive,

@@ -121,6 +121,7 @@ struct Call {
 
 /// A tenure of a living process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(clippy::struct_excessive_bools, reason = "what is independent of each other, in every combination")]
 struct Tenure {
     term: u8,
     stage: Stage,
@@ -299,7 +300,7 @@ impl Model for Paying {
             | Action::Byte(at, place)
             | Action::GiveUp(at, place)
             | Action::Hurry(at, place) => self.call_step(&mut state, at, place, &action),
-            Action::Arrives(place, reply) => self.arrives(&mut state, place, reply),
+            Action::Arrives(place, reply) => Self::arrives(&mut state, place, reply),
             Action::Answered(place) => Self::answered(&mut state, place),
             Action::Record(at, place) => self.settle_call(&mut state, at, place, None),
             Action::RecordUnknown(at, place, committed) => {

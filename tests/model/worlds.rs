@@ -174,7 +174,7 @@ pub const PAYINGS: &[(&str, Paying)] = &[
         "paying: commits without an answer, a halt, a crash",
         paying(1, 2, IDEMPOTENT, paying::Faults { unknowns: 2, halts: 1, crashes: 1, ..NOTHING }),
     ),
-    ("paying: two instructions", paying(2, 2, IDEMPOTENT, paying::Faults { elections: 1, unknowns: 1, ..NOTHING })),
+    ("paying: two instructions", paying(2, 2, IDEMPOTENT, paying::Faults { elections: 1, ..NOTHING })),
 ];
 
 /// The same with more faults in one history.

@@ -1,5 +1,7 @@
 //! Faults: which are possible, and what becomes of messages that are lost, late or doubled.
 
+use std::time::Duration;
+
 use bursar::leadership::machine::{Command, Event, Failed, Report};
 
 use super::{Action, Election, Late, Message, World};
@@ -80,6 +82,35 @@ impl Election {
             (left.leaseless > 0 && edits && !led, Action::PutLeaselessLeader),
         ];
         actions.extend(possible.into_iter().filter(|(possible, _)| *possible).map(|(_, action)| action));
+    }
+
+    /// What befalls the coordinator.
+    pub(super) fn meddle(world: &mut World, action: &Action) {
+        let now = world.now;
+        let (coordinator, left) = (&mut world.coordinator, &mut world.left);
+        match action {
+            Action::Stall => {
+                left.stalls -= 1;
+                coordinator.behind += Duration::from_secs(1);
+            }
+            Action::Wipe => {
+                left.wipes -= 1;
+                coordinator.wipe();
+            }
+            Action::Restore => {
+                left.restores -= 1;
+                coordinator.restore(now);
+            }
+            Action::DeleteLeader => {
+                left.deletions -= 1;
+                coordinator.delete_leader();
+            }
+            Action::PutLeaselessLeader => {
+                left.leaseless -= 1;
+                coordinator.put_leaseless_leader();
+            }
+            other => unreachable!("{other:?} is not about the coordinator"),
+        }
     }
 
     pub(super) fn message_step(&self, world: &mut World, node: usize, action: &Action) {

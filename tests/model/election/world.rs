@@ -227,6 +227,10 @@ impl World {
 }
 
 impl Late {
+    pub(super) const fn is_renewal(&self) -> bool {
+        matches!(self.message, Message::Request(Command::Renew { .. }) | Message::Tell(Event::Renewed(..)))
+    }
+
     pub(super) const fn is_waited_for(&self) -> bool {
         !matches!(self.message, Message::Advance(_))
     }

@@ -16,7 +16,7 @@ impl Paying {
                 if state.store.fence != tenure.term && !tenure.refused {
                     actions.push(Action::Sweep(at));
                 }
-                for instruction in 0..state.store.rows.len() as u8 {
+                for instruction in (0..state.store.rows.len()).filter_map(|id| u8::try_from(id).ok()) {
                     let due = self.may_be_taken(state, tenure, instruction);
                     if due && !(state.store.halted && self.defect != Some(Defect::HaltNotInFence)) {
                         actions.push(Action::Take(at, instruction));

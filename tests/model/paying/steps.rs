@@ -68,7 +68,7 @@ impl Paying {
         state.wire.push(Request { instruction: call.instruction, attempt: call.attempt, key: call.key, term });
     }
 
-    pub(super) fn arrives(self, state: &mut State, place: usize, reply: Reply) {
+    pub(super) fn arrives(state: &mut State, place: usize, reply: Reply) {
         let request = state.wire.remove(place);
         state.highest = state.highest.max(request.term);
         match reply {
