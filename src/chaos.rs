@@ -13,11 +13,13 @@
 //! | `error` | makes the operation fail |
 //! | `sleep:MS` | waits |
 //!
-//! Mutants (deliberate defects) are switched on by name in `BURSAR_MUTANTS`, separated by `,`.
+//! Mutants (deliberate defects) are switched on by name in `BURSAR_MUTANTS`, separated by `,`. A [`mutant!`](crate::mutant)
+//! stands where the defect is; those in statements of SQL are listed in [`sql`].
 //!
 //! Invariant: without these variables the test build behaves as a release build does.
 
 pub mod network;
+pub mod sql;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,6 +31,9 @@ use rustix::process::{Signal, getpid, kill_process};
 
 /// Within this time after it was sent, a signal has stopped every thread, also of a busy machine.
 const STOP_TAKES_EFFECT: Duration = Duration::from_millis(300);
+
+/// The switch of mutants.
+const SWITCH: &str = "BURSAR_MUTANTS";
 
 /// What a point does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +93,7 @@ fn marker(name: &str, suffix: &str) -> PathBuf {
 fn mutants() -> &'static [String] {
     static MUTANTS: OnceLock<Vec<String>> = OnceLock::new();
     MUTANTS.get_or_init(|| {
-        let names = std::env::var("BURSAR_MUTANTS").unwrap_or_default();
+        let names = std::env::var(SWITCH).unwrap_or_default();
         names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
     })
 }
@@ -97,6 +102,12 @@ fn mutants() -> &'static [String] {
 #[must_use]
 pub fn mutant(name: &str) -> bool {
     mutants().iter().any(|on| on == name)
+}
+
+/// The variable that switches on, in another process of this build, the mutants of this one.
+#[must_use]
+pub fn mutants_handed_on() -> Option<(&'static str, String)> {
+    (!mutants().is_empty()).then(|| (SWITCH, mutants().join(",")))
 }
 
 /// Says in the log what is switched on, so that nobody takes such a process for a sound one.
@@ -159,6 +170,10 @@ async fn act(name: &'static str, set: &str, point: &Point) -> Result<(), Failed>
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../tests/it/mutants/unit.rs"]
+mod mutants_fall;
 
 #[cfg(test)]
 mod tests {

@@ -50,3 +50,54 @@ macro_rules! point {
         }
     };
 }
+
+/// A deliberate defect of the test build, that its tests have to notice; `tests/it/mutants` lists all of them.
+/// `mutant!("name")` is whether it is switched on, `mutant!("name" => statements)` does something wrong besides, and
+/// `mutant!("name", instead of SOUND => BROKEN)` replaces a value. Without the feature `chaos` these are `false`, nothing, and
+/// `SOUND`. One that is on stays on as long as the process lives: what is pure stays pure.
+#[cfg(feature = "chaos")]
+#[macro_export]
+macro_rules! mutant {
+    ($name:literal) => {
+        $crate::chaos::mutant($name)
+    };
+    ($name:literal, instead of $sound:expr => $broken:expr) => {
+        if $crate::chaos::mutant($name) { $broken } else { $sound }
+    };
+    ($name:literal => $($broken:tt)+) => {
+        if $crate::chaos::mutant($name) {
+            $($broken)+
+        }
+    };
+}
+
+/// `false`, nothing, and `SOUND`: see the one of the test build.
+#[cfg(not(feature = "chaos"))]
+#[macro_export]
+macro_rules! mutant {
+    ($name:literal) => {
+        false
+    };
+    ($name:literal, instead of $sound:expr => $broken:expr) => {
+        $sound
+    };
+    ($name:literal => $($broken:tt)+) => {};
+}
+
+/// The statement of a file. Here, in the test build, a mutant may break it: [`chaos::sql`](crate::chaos::sql) says which and how.
+#[cfg(feature = "chaos")]
+#[macro_export]
+macro_rules! sql {
+    ($file:literal) => {
+        $crate::chaos::sql::statement(module_path!(), $file, include_str!($file))
+    };
+}
+
+/// The statement of a file.
+#[cfg(not(feature = "chaos"))]
+#[macro_export]
+macro_rules! sql {
+    ($file:literal) => {
+        include_str!($file)
+    };
+}

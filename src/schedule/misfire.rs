@@ -185,7 +185,7 @@ pub fn decide(schedule: &Schedule, state: &ScanState) -> Scan {
         return Scan { decisions: Vec::new(), evaluated_until, more: false, misfired: state.misfired };
     }
     let page = schedule.ticks_between(state.evaluated_until, state.now);
-    let grace = schedule.timing().misfire_grace;
+    let grace = crate::mutant!("misfire.grace-ignored", instead of schedule.timing().misfire_grace => Duration::ZERO);
     let misfired = state.misfired || page.ticks.iter().any(|tick| lateness(tick, state.now) > grace);
     // Of the whole scan, not of the page; and of those due with it the one that they are coalesced into.
     let newest =

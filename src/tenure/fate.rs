@@ -39,6 +39,7 @@ pub(super) fn fate(
             CallFate::Failed { error, again_in: again_in(retry, charged, permanent, random) }
         }
         CallOutcome::Unknown { error } => {
+            let idempotent = idempotent || crate::mutant!("calls.unknown-made-again");
             CallFate::Unknown { error, again_in: again_in(retry, charged, !idempotent, random) }
         }
     }

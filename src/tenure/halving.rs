@@ -33,6 +33,7 @@ impl Halving {
         match units.len() {
             0 => Failed::Split,
             1 => Failed::Alone(units[0]),
+            _ if crate::mutant!("batch.charged-without-halving") => Failed::Alone(units[0]),
             count => {
                 let second = units.split_off(count / 2);
                 self.waiting.push(second);

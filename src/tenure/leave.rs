@@ -29,7 +29,10 @@ impl Leave for Scope {
     async fn leave(&self) -> Result<(), NotSent> {
         let asked_at = clock::boottime();
         loop {
-            self.pass_gate().await.map_err(|_| NotSent)?;
+            if !crate::mutant!("leave.gate-only-before-the-commit") {
+                self.pass_gate().await.map_err(|_| NotSent)?;
+            }
+            crate::mutant!("leave.halt-not-read-again" => return Ok(()););
             let mut last = self.unhalted.lock().await;
             if last.is_some_and(|last| last.sent_at >= asked_at && clock::boottime().since(last.answered_at) < FRESH) {
                 return Ok(());

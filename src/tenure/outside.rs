@@ -194,7 +194,9 @@ async fn commit(tenure: &Tenure, run: &OpenRun, limit: u32, in_hand: &InHand) ->
             Ok(calls) => return Ok((calls, asked_at)),
             Err(error) if error.is_passing() => {
                 failures += 1;
-                if let StoreError::Unknown { .. } = error {
+                if let StoreError::Unknown { .. } = error
+                    && !crate::mutant!("calls.unknown-take-taken-for-failed")
+                {
                     put_back(tenure, run, in_hand).await?;
                 }
                 tracing::warn!(claim = %tenure.claim, run = run.id, %error, "calls could not be taken; trying again");

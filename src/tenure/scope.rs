@@ -287,6 +287,7 @@ impl Tenure {
                 Ok(Ok(done))
             }
             Ok(Entered::Fenced(found)) => {
+                crate::mutant!("fenced.taken-for-nothing-due" => return Err(Stop::Halted););
                 self.fenced(operation, found);
                 Err(Stop::Ending)
             }

@@ -15,7 +15,7 @@ use super::{
     outside,
 };
 use crate::domain::{Claim, ElectionName, Moment, TenureId, Term};
-use crate::settlement::{Leave, NotSent};
+use crate::settlement::{CallOutcome, Departure, Leave, NotSent, OutsideHandler};
 use crate::store::postgres::{PgSettings, PgStore};
 use crate::store::{
     Call, CallFate, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, Halt,
@@ -32,6 +32,8 @@ struct Stub {
     claim: Claim,
     pulses: Mutex<VecDeque<Fenced<Pulse>>>,
     records: Mutex<VecDeque<Fenced<u64>>>,
+    takes: Mutex<VecDeque<Fenced<Vec<Call>>>>,
+    put_backs: Mutex<u32>,
     jobs: Mutex<Vec<JobRow>>,
     unreadable: Mutex<Vec<String>>,
 }
@@ -92,13 +94,14 @@ impl TenureStore for Stub {
         unreachable!("not asked for here")
     }
     async fn take_calls(&self, _: &OpenRun, _: u32) -> Fenced<Vec<Call>> {
-        unreachable!("not asked for here")
+        self.takes.lock().expect("no panic holds it").pop_front().expect("laid out")
     }
     async fn record_calls(&self, _: i64, _: &[CallRecord]) -> Fenced<u64> {
         self.records.lock().expect("no panic holds it").pop_front().expect("laid out")
     }
     async fn put_back(&self, _: i64, _: &[(i64, u32)]) -> Fenced<u64> {
-        unreachable!("not asked for here")
+        *self.put_backs.lock().expect("no panic holds it") += 1;
+        Ok(Entered::Mine(0))
     }
     async fn finish_run(&self, _: i64) -> Fenced<FinishOutcome> {
         unreachable!("not asked for here")
@@ -135,6 +138,19 @@ impl TenureStore for Stub {
     }
     async fn end(&self, _: Duration) -> SessionsEnded {
         SessionsEnded { terminated: 0, confirmed: true }
+    }
+}
+
+/// Makes no call.
+struct Nobody;
+
+#[async_trait]
+impl OutsideHandler for Nobody {
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+    async fn call(&self, _: &Call, _: &Departure) -> CallOutcome {
+        unreachable!("nothing is taken here")
     }
 }
 
@@ -243,6 +259,8 @@ fn rig() -> Rig {
         claim,
         pulses: Mutex::default(),
         records: Mutex::default(),
+        takes: Mutex::default(),
+        put_backs: Mutex::default(),
         jobs: Mutex::default(),
         unreadable: Mutex::default(),
     });
@@ -288,6 +306,26 @@ async fn a_halt_that_came_while_a_call_waited_at_the_gate_is_read_before_its_fir
 }
 
 #[tokio::test]
+async fn a_call_that_was_committed_does_not_leave_once_the_session_is_lost() {
+    let rig = rig();
+    rig.door.send_replace(Door::Closed);
+    assert_eq!(rig.scope.leave().await, Err(NotSent));
+}
+
+#[tokio::test]
+async fn a_refusal_by_the_fence_ends_the_tenure_whatever_was_asked() {
+    let rig = rig();
+    let tenure = Tenure::new(Arc::clone(&rig.scope), Arc::clone(&rig.store) as Arc<dyn TenureStore>);
+    rig.next_pulse(Ok(Entered::Fenced(None)));
+    let refused = tenure.begin("pulse", || tenure.store.pulse()).await;
+    assert_eq!(refused.map(|_| ()), Err(Stop::Ending), "it is not that nothing is due");
+    assert!(rig.scope.stopping.is_cancelled());
+    assert_eq!(rig.heard.all(), ["fenced"]);
+    rig.store.records.lock().expect("no panic holds it").push_back(Ok(Entered::Fenced(None)));
+    assert_eq!(tenure.record("record_calls", || tenure.store.record_calls(1, &[])).await, Err(Stop::Ending));
+}
+
+#[tokio::test]
 async fn a_call_leaves_only_on_an_answer_of_the_store() {
     let rig = rig();
     rig.next_pulse(Err(StoreError::TimedOut { operation: "pulse", within: SOON }));
@@ -307,6 +345,19 @@ async fn outcomes_that_cannot_be_recorded_end_the_tenure_for_only_a_promotion_ca
     let done = CallRecord { instruction: 1, attempt: 1, fate: CallFate::Done };
     assert_eq!(outside::record(&tenure, &run, vec![done]).await, Err(Stop::Ending));
     assert_eq!(rig.heard.all().len(), 1, "{:?}", rig.heard.all());
+}
+
+#[tokio::test]
+async fn what_a_take_without_an_answer_may_have_left_on_the_wire_is_put_back() {
+    let rig = rig();
+    let tenure = Tenure::new(Arc::clone(&rig.scope), Arc::clone(&rig.store) as Arc<dyn TenureStore>);
+    let unknown = StoreError::Unknown { operation: "take_calls", detail: "no answer".to_owned() };
+    let answers = [Err(unknown), Ok(Entered::Mine(Vec::new()))];
+    rig.store.takes.lock().expect("no panic holds it").extend(answers);
+    let run = super::work::tests::open(1, crate::domain::run::RunKind::Tick, false);
+    let nobody: Arc<dyn OutsideHandler> = Arc::new(Nobody);
+    assert_eq!(outside::drain(&tenure, &run, &nobody).await, Ok(()));
+    assert_eq!(*rig.store.put_backs.lock().expect("no panic holds it"), 1, "it would be in nobody's hands");
 }
 
 #[tokio::test]

@@ -117,6 +117,10 @@ async fn renew(mut connection: Connection, lease: LeaseId) -> Result<RenewOutcom
         },
     };
     kept.keeper.keep_alive().await?;
+    crate::mutant!("etcd.keepalive-queued-taken-for-answered" => {
+        *connection.keepalive.lock().await = Some(kept);
+        return Ok(RenewOutcome::Renewed { ttl: Duration::from_secs(30) });
+    });
     let answer = kept
         .answers
         .message()
@@ -162,6 +166,7 @@ impl Coordinator for EtcdCoordinator {
         let election = &campaign.record.election;
         let leader_key = self.keys.leader(election);
         let mut conditions = vec![self.term_is_from(election, campaign.term_revision)];
+        crate::mutant!("etcd.term-key-not-compared" => conditions.clear(););
         match campaign.vacancy {
             Vacancy::Absent => conditions.push(Compare::create_revision(leader_key, CompareOp::Equal, 0)),
             Vacancy::Leaseless(revision) => {
@@ -179,8 +184,10 @@ impl Coordinator for EtcdCoordinator {
     }
 
     async fn resign(&self, election: &ElectionName, won: Revision) -> Result<ResignOutcome, CoordinatorError> {
+        let mine =
+            crate::mutant!("etcd.resigns-anothers-win", instead of vec![self.is_from(election, won)] => Vec::new());
         let txn = Txn::new()
-            .when([self.is_from(election, won)])
+            .when(mine)
             .and_then([TxnOp::delete(self.keys.leader(election), None)])
             .or_else(self.read_leader(election));
         let response = self.txn(txn).await?;

@@ -289,7 +289,8 @@ impl Machine {
     fn own(&self, leader: &SeenLeader) -> Option<Claim> {
         let lease = self.session.lease()?;
         let record = leader.record.as_ref()?;
-        let own = record.leader_id == self.settings.me && record.lease_id == lease && leader.lease == lease;
+        let on_it = record.lease_id == lease && leader.lease == lease;
+        let own = record.leader_id == self.settings.me && (on_it || crate::mutant!("record.lease-not-compared"));
         own.then(|| Claim { election: record.election.clone(), term: record.term, tenure_id: record.tenure_id })
     }
 

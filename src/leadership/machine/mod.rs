@@ -191,7 +191,8 @@ impl Machine {
             return step.out;
         }
         self.notice_pauses(now, &mut step);
-        if self.timers.get(&Timer::Deadline).is_some_and(|at| *at <= step.now) {
+        let over = self.timers.get(&Timer::Deadline).is_some_and(|at| *at <= step.now);
+        if over && !crate::mutant!("session.saved-by-a-late-answer") {
             self.lose_session(&mut step, EndReason::SessionLost);
         }
         match event {
@@ -235,6 +236,7 @@ impl Machine {
             Timer::Grant => self.ask_for_lease(step),
             Timer::Register => self.register(step),
             Timer::Survey => self.survey(step),
+            Timer::Beat if crate::mutant!("workers.stuck-for-ever") => {}
             Timer::Beat => step.push(Command::Exit(ExitReason::WorkersStuck)),
             Timer::Leave => self.leave(step),
             Timer::Reread(name) => self.start_read(step, &name),

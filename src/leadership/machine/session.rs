@@ -73,6 +73,7 @@ impl Machine {
         if op != expected {
             return;
         }
+        let sent_at = crate::mutant!("session.deadline-counted-from-the-answer", instead of sent_at => step.now);
         self.answered(step, outcome.is_ok());
         let window =
             outcome.ok().map(|grant| (grant.lease, Window::new(sent_at, grant.ttl, self.settings.teardown_budget)));
@@ -114,6 +115,8 @@ impl Machine {
         held.renewing = None;
         match outcome {
             Ok(RenewOutcome::Renewed { ttl }) => {
+                let sent_at =
+                    crate::mutant!("session.deadline-counted-from-the-answer", instead of sent_at => step.now);
                 held.window.renewed(sent_at, ttl);
                 held.failures = 0;
                 let was_suspect = held.suspicion.take().is_some();

@@ -82,7 +82,9 @@ impl Machine {
             return;
         };
         let term_revision = seen.term_revision;
-        let Some(term) = Term::next_after(seen.term, fence) else {
+        let next =
+            crate::mutant!("term.from-the-clock", instead of Term::next_after(seen.term, fence) => by_the_clock(now));
+        let Some(term) = next else {
             step.note(Note::TermsUsedUp { election: name.clone() });
             self.fence_unknown(step, name);
             return;
@@ -133,6 +135,10 @@ impl Machine {
                 if let Some(election) = self.election(name) {
                     election.enter(Phase::Settling, now);
                 }
+                crate::mutant!("campaign.unknown-taken-for-lost" => if let Some(election) = self.election(name) {
+                    election.enter(Phase::Observing, now);
+                    return;
+                });
                 self.start_read(step, name);
             }
         }
@@ -200,6 +206,12 @@ impl Machine {
         }
         self.reconsider(step, name);
     }
+}
+
+/// What the mutant takes for a term.
+#[cfg(feature = "chaos")]
+fn by_the_clock(now: crate::domain::Moment) -> Option<Term> {
+    i64::try_from(now.since_boot().as_secs()).ok().and_then(Term::new)
 }
 
 /// How long to stand back after so many tenures in a row that ended by own fault.

@@ -232,7 +232,11 @@ impl Machine {
         self.clear(&Timer::Teardown(name.clone()));
         step.push(Command::Forget { claim: claim.clone() });
         step.note(Note::TeardownTook { election: name.clone(), took });
-        if delete_key && self.session.held().is_some() {
+        crate::mutant!("resign.revokes-the-lease" => if let Some(lease) = self.session.lease() {
+            let op = self.op();
+            step.push(Command::Revoke { op, lease });
+        });
+        if delete_key && self.session.held().is_some() && !crate::mutant!("resign.leaves-the-key") {
             self.give_up_key_to(step, name, won, heir);
         } else {
             self.observe(step, name);
@@ -250,7 +254,9 @@ impl Machine {
             }
             EndMode::Abrupt => {
                 step.note(Note::TeardownOverran { election: name.clone() });
-                step.push(Command::Exit(ExitReason::TeardownOverrun));
+                if !crate::mutant!("demotion.overrun-tolerated") {
+                    step.push(Command::Exit(ExitReason::TeardownOverrun));
+                }
             }
         }
     }

@@ -63,7 +63,8 @@ pub async fn run(order: &Order, launch: &Launch, departure: &Departure) -> Ended
 }
 
 fn start(launch: &Launch) -> std::io::Result<(Child, ChildStdin, BufReader<ChildStdout>)> {
-    let mut child = Command::new(&launch.supervisor)
+    let mut command = Command::new(&launch.supervisor);
+    command
         .arg("supervise")
         .env_clear()
         .current_dir("/")
@@ -71,8 +72,11 @@ fn start(launch: &Launch) -> std::io::Result<(Child, ChildStdin, BufReader<Child
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    // A defect of the test build is one of its supervisors too.
+    #[cfg(feature = "chaos")]
+    command.envs(crate::chaos::mutants_handed_on());
+    let mut child = command.spawn()?;
     let missing = || std::io::Error::other("a pipe that was asked for is missing");
     let pipe = child.stdin.take().ok_or_else(missing)?;
     let report = BufReader::new(child.stdout.take().ok_or_else(missing)?);
@@ -93,7 +97,7 @@ async fn attend(
         tokio::select! {
             biased;
             ended = &mut reported => return ended,
-            () = stop.cancelled(), if pipe.is_some() => pipe = None,
+            () = stop.cancelled(), if pipe.is_some() && !crate::mutant!("command.outlives-its-tenure") => pipe = None,
             changed = deadline.changed(), if pipe.is_some() => {
                 let line = changed.is_ok().then(|| deadline_line(*deadline.borrow_and_update()));
                 // Nobody renews any more, or nobody reads: what there is to say, the report says.

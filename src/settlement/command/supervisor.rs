@@ -140,7 +140,7 @@ pub fn execute(supervisor: i32, program: &str, args: &[String]) -> String {
 fn attend(happened: &Receiver<Event>, program: Pid, mut deadline: Moment, timeout_at: Moment) -> (Ending, bool) {
     loop {
         let now = clock::boottime();
-        if now >= deadline {
+        if now >= deadline && !crate::mutant!("command.outlives-its-lease") {
             return (Ending::DeadlinePassed, false);
         }
         if now >= timeout_at {
@@ -149,6 +149,7 @@ fn attend(happened: &Receiver<Event>, program: Pid, mut deadline: Moment, timeou
         let wait = LOOK.min(deadline.since(now)).min(timeout_at.since(now));
         match happened.recv_timeout(wait) {
             Ok(Event::Deadline(renewed)) => deadline = renewed,
+            Ok(Event::Abandoned) if crate::mutant!("command.outlives-its-replica") => {}
             Ok(Event::Abandoned) => return (Ending::Abandoned, false),
             Ok(Event::Reaped(pid, status)) if pid == program => return (how(status), false),
             Ok(Event::Reaped(..)) | Err(RecvTimeoutError::Timeout) => {}

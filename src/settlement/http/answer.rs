@@ -294,7 +294,8 @@ fn answered(response: &Response, rules: &ReceiverDefinition, asked: Asked<'_>) -
         let value = response.retry_after.as_deref()?;
         retry_after(value, response.date.as_deref(), asked.store_now)
     };
-    if (200..=299).contains(&status) {
+    if (200..=299).contains(&status) || ((300..400).contains(&status) && crate::mutant!("http.redirect-taken-for-done"))
+    {
         return success(response, asked.expected);
     }
     if status == 412
@@ -304,9 +305,11 @@ fn answered(response: &Response, rules: &ReceiverDefinition, asked: Asked<'_>) -
     }
     // What the receiver's owner lists goes before what a status means elsewhere.
     if rules.refusals.contains(&status) {
-        return if asked.in_doubt { Verdict::RefusedInDoubt { status } } else { Verdict::Rejected { status } };
+        let in_doubt = asked.in_doubt && !crate::mutant!("http.rejected-after-an-unknown-try");
+        return if in_doubt { Verdict::RefusedInDoubt { status } } else { Verdict::Rejected { status } };
     }
-    if rules.not_done.contains(&status) || status == 425 || status == 429 {
+    let undone = rules.not_done.contains(&status) || status == 425 || status == 429;
+    if undone || (status >= 500 && crate::mutant!("http.5xx-taken-for-undone")) {
         return Verdict::Undone { left: true, after: after(), why: why() };
     }
     match (stops(status), rules.idempotent) {
@@ -323,6 +326,7 @@ fn success(response: &Response, expected: &Expected) -> Verdict {
     match &response.body {
         Body::Whole(body) => match echo(body, expected) {
             Echo::Absent { reference } | Echo::Agrees { reference, .. } => Verdict::Paid { reference },
+            Echo::Disagrees(_) if crate::mutant!("http.echo-not-compared") => Verdict::Paid { reference: None },
             Echo::Disagrees(what) => Verdict::Mismatch { why: format!("answered {status}, but {what}") },
         },
         Body::Broken => Verdict::Unknown { why: format!("answered {status}, and its body broke off") },

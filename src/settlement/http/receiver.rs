@@ -141,7 +141,8 @@ impl Receiver {
     /// Makes one try. Waits for its turn; asks for leave right before the first byte. Dropped, it closes its connection.
     pub async fn send(&self, request: &Request<'_>, departure: &Departure) -> Verdict {
         let expected = Expected::of(request.key, request.body);
-        let seen = self.exchange("POST", &self.address, request, departure, self.rules.idempotent).await;
+        let reuse = self.rules.idempotent || crate::mutant!("http.connection-used-again");
+        let seen = self.exchange("POST", &self.address, request, departure, reuse).await;
         let store_now = request.store_time.at(clock::boottime());
         let asked = Asked { expected: &expected, term: request.fence.term, in_doubt: request.in_doubt, store_now };
         verdict(&seen, &self.rules, asked)

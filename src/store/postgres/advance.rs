@@ -90,7 +90,9 @@ async fn decide(
     leader: &Leader,
     bound: Duration,
 ) -> Result<Done<AdvanceOutcome>, StoreError> {
-    fence::lock_exclusive(connection, OPERATION, claim.election.as_str(), bound).await?;
+    if !crate::mutant!("advance.waits-for-nobody") {
+        fence::lock_exclusive(connection, OPERATION, claim.election.as_str(), bound).await?;
+    }
     crate::point!("store.advance.after_lock", failed => StoreError::Unreachable { operation: OPERATION, detail: failed.to_string() });
     let accepted = sqlx::query(include_str!("sql/advance.sql"))
         .bind(claim.election.as_str())
@@ -101,7 +103,10 @@ async fn decide(
         .map_err(at(OPERATION))?;
     let Some(row) = accepted else {
         return fence::read(connection, OPERATION, &claim.election).await.and_then(|found| match found {
-            Some(found) if found.holder.term == claim.term && found.holder.tenure_id == claim.tenure_id => {
+            Some(found)
+                if found.holder.term == claim.term
+                    && (found.holder.tenure_id == claim.tenure_id || crate::mutant!("advance.tenure-not-compared")) =>
+            {
                 Ok(Done::RollBack(AdvanceOutcome::Accepted { halt: found.halt }))
             }
             Some(found) => Ok(Done::RollBack(AdvanceOutcome::Lost(found.holder))),
@@ -127,6 +132,7 @@ async fn end_holders(store: &PgStore, claim: &Claim) -> std::convert::Infallible
     let mut exclusive = HashMap::new();
     loop {
         tokio::time::sleep(LOOK).await;
+        crate::mutant!("advance.ends-no-holder" => continue;);
         if let Err(error) = within(OPERATION, CONTROL, look(store, claim, &mut exclusive)).await {
             tracing::warn!(%claim, %error, "ending the sessions that hold the fence");
         }

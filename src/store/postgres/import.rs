@@ -161,7 +161,7 @@ async fn add_chunk(
     progress: &mut Progress,
 ) -> Result<(), StoreError> {
     let columns = Columns::of(chunk);
-    let added = sqlx::query(include_str!("sql/import_entries.sql"))
+    let added = sqlx::query(crate::sql!("sql/import_entries.sql"))
         .bind(&import.source)
         .bind(id)
         .bind(&columns.ids)

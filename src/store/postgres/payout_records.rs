@@ -44,7 +44,7 @@ async fn write(
     records: &[PayoutRecord],
 ) -> Result<Vec<PgRow>, sqlx::Error> {
     let fates: Vec<Fate> = records.iter().map(|record| Fate::of(&record.fate)).collect();
-    sqlx::query(include_str!("sql/payouts_record.sql"))
+    sqlx::query(crate::sql!("sql/payouts_record.sql"))
         .bind(claim.election.as_str())
         .bind(claim.term.get())
         .bind(records.iter().map(|record| record.instruction).collect::<Vec<_>>())

@@ -151,7 +151,7 @@ async fn pick(
     columns: &Columns,
     limit: u32,
 ) -> Result<Picked, sqlx::Error> {
-    let rows = sqlx::query(include_str!("sql/payouts_pick.sql"))
+    let rows = sqlx::query(crate::sql!("sql/payouts_pick.sql"))
         .bind(claim.election.as_str())
         .bind(take.origin.as_str())
         .bind(i64::from(limit))
@@ -240,10 +240,11 @@ fn payout(row: &PgRow, picked: &Picked) -> Result<Payout, sqlx::Error> {
     let leaves_within: i64 = row.try_get("leaves_within_ms")?;
     let not_picked = || sqlx::Error::Decode("a payout was taken that was not picked".into());
     let (errand, left_before) = picked.send.get(&instruction).copied().ok_or_else(not_picked)?;
+    let key: String = row.try_get("idempotency_key")?;
     Ok(Payout {
         instruction,
         job: row.try_get("job_id")?,
-        idempotency_key: row.try_get("idempotency_key")?,
+        idempotency_key: crate::mutant!("payouts.key-made-anew", instead of key => key + &"-again".repeat(usize::from(attempt > 1))),
         body: row.try_get("body")?,
         attempt: attempt.unsigned_abs(),
         in_doubt: row.try_get("in_doubt")?,

@@ -22,7 +22,7 @@ pub(super) async fn recover(connection: &mut PgConnection, claim: &Claim) -> Res
         .execute(&mut *connection)
         .await
         .map_err(at(OPERATION))?;
-    let calls: i64 = sqlx::query_scalar(include_str!("sql/recover_sending.sql"))
+    let calls: i64 = sqlx::query_scalar(crate::sql!("sql/recover_sending.sql"))
         .bind(claim.election.as_str())
         .bind(claim.term.get())
         .fetch_one(&mut *connection)
@@ -37,7 +37,9 @@ pub(super) async fn recover(connection: &mut PgConnection, claim: &Claim) -> Res
     let mut doomed = Vec::new();
     for row in &runs {
         let deaths: i32 = row.try_get("deaths").map_err(at(OPERATION))?;
-        if u32::try_from(deaths).unwrap_or(0) >= DEATHS_BEFORE_SET_ASIDE {
+        if u32::try_from(deaths).unwrap_or(0) >= DEATHS_BEFORE_SET_ASIDE
+            && !crate::mutant!("recovery.run-never-set-aside")
+        {
             doomed.push(row.try_get::<i64, _>("id").map_err(at(OPERATION))?);
         }
     }

@@ -125,7 +125,7 @@ async fn bind_entries(
     let ids: Vec<i64> = ledger_units().map(|unit| unit.id).collect();
     let merchants: Vec<&str> = ledger_units().filter_map(|unit| unit.merchant.as_deref()).collect();
     let currencies: Vec<&str> = ledger_units().filter_map(|unit| unit.currency.as_deref()).collect();
-    let rows = sqlx::query(include_str!("sql/settle_bind.sql"))
+    let rows = sqlx::query(crate::sql!("sql/settle_bind.sql"))
         .bind(ids)
         .bind(merchants)
         .bind(currencies)

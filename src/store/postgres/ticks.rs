@@ -30,9 +30,10 @@ pub(super) async fn record_ticks(
     if !as_read {
         return Ok(Done::RollBack(TicksOutcome::Moved));
     }
-    if record.evaluated_until > now {
+    if record.evaluated_until > now && !crate::mutant!("ticks.before-the-stores-clock") {
         return Ok(Done::RollBack(TicksOutcome::NotYet { now }));
     }
+    crate::mutant!("ticks.mark-moved-first" => sqlx::raw_sql("update bursar.job set evaluated_until = clock_timestamp(); commit; begin").execute(&mut *connection).await.map_err(at(operation))?;);
     let written = insert(connection, operation, claim, &record.job, &record.ticks).await?;
     let moved = sqlx::query(include_str!("sql/job_evaluated.sql"))
         .bind(record.job.id)
@@ -82,7 +83,7 @@ pub(super) async fn insert(
         return Ok(Written { rows: 0, opened: Vec::new() });
     }
     let deadline = job.definition.timing.run_deadline.map(seconds);
-    let rows = sqlx::query(include_str!("sql/ticks_insert.sql"))
+    let rows = sqlx::query(crate::sql!("sql/ticks_insert.sql"))
         .bind(job.id)
         .bind(claim.election.as_str())
         .bind(claim.term.get())

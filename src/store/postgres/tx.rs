@@ -36,8 +36,10 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
+            Self::Begin if crate::mutant!("halt.passed-over") => "record",
+            Self::Record if crate::mutant!("halt.keeps-outcomes-out") => "begin",
             Self::Begin => "begin",
             Self::Record => "record",
         }
@@ -89,6 +91,7 @@ pub(super) async fn begin(
         let mut held = sessions.acquire(operation).await?;
         if let Some(admission) = admission
             && admission.admitted().now_or_never() != Some(true)
+            && !crate::mutant!("gate.not-asked-before-begin")
         {
             held.give_back();
             if admission.admitted().await {
@@ -146,8 +149,9 @@ pub(super) async fn enter(
     lock_timeout: Duration,
 ) -> Result<Entered<FencedTx>, StoreError> {
     let operation = tx.operation;
+    crate::mutant!("fence.behind-a-savepoint" => sqlx::raw_sql("savepoint s").execute(tx.conn()).await.map_err(at(operation))?;);
     let asked = within(operation, lock_timeout + ENTER, async {
-        let row = sqlx::query(include_str!("sql/enter.sql"))
+        let row = sqlx::query(crate::sql!("sql/enter.sql"))
             .bind(claim.election.as_str())
             .bind(claim.term.get())
             .bind(claim.tenure_id.0)
@@ -170,6 +174,7 @@ pub(super) async fn enter(
             return Err(error);
         }
     };
+    crate::mutant!("fence.behind-a-savepoint" => sqlx::raw_sql("rollback to savepoint s").execute(tx.conn()).await.map_err(at(operation))?;);
     if answer.backend != tx.held.backend().pid {
         tx.rollback().await;
         return Err(StoreError::Unfit { detail: super::fitness::POOLER.to_owned() });
@@ -273,6 +278,7 @@ impl Tx {
             }
             Err(error @ StoreError::Unknown { .. }) => {
                 self.abandon().await;
+                crate::mutant!("commit.unknown-taken-for-failed" => return Err(StoreError::TryAgain { operation, code: String::new(), detail: String::new() }););
                 Err(error)
             }
             // The server has rolled back. Whether its session is inside of a transaction still depends on what failed;

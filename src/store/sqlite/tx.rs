@@ -270,7 +270,8 @@ enum Answer {
 impl Answer {
     fn to(claim: &Claim, kind: Kind, found: Option<Found>) -> Self {
         let Some(Found { holder: Some(holder), halt }) = found else { return Self::Fenced(None) };
-        if holder.term != claim.term || holder.tenure_id != claim.tenure_id {
+        let is_mine = holder.tenure_id == claim.tenure_id || crate::mutant!("sqlite.tenure-not-compared");
+        if holder.term != claim.term || !is_mine {
             return Self::Fenced(Some(holder));
         }
         match (kind, halt) {

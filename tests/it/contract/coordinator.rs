@@ -96,6 +96,22 @@ async fn sqlite_keeps_the_contract() {
     keeps_the_contract(&on_sqlite(&lease_file())).await;
 }
 
+/// Cases that stand alone, so that one who broke the adapter for etcd knows within a second.
+#[tokio::test]
+async fn etcd_calls_a_lease_gone_as_soon_as_it_is_revoked() {
+    a_renewal_says_the_ttl_and_a_revoked_lease_is_gone(&*on_etcd(Etcd::shared())()).await;
+}
+
+#[tokio::test]
+async fn etcd_resigns_only_ones_own_win() {
+    resigning_takes_only_ones_own_win(&*on_etcd(Etcd::shared())()).await;
+}
+
+#[tokio::test]
+async fn etcd_issues_no_term_to_who_has_not_seen_the_last_one() {
+    a_campaign_loses_where_the_term_key_has_changed(&*on_etcd(Etcd::shared())()).await;
+}
+
 async fn keeps_the_contract(clients: &Clients) {
     run(&*clients()).await;
     let clients = Arc::clone(clients);

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use bursar::store::{BatchCounts, Entered, SettleOutcome, StoreError, UnitPick};
+use bursar::store::{BatchCounts, Entered, SettleOutcome, StoreError, TickFate, TicksOutcome, TicksRecord, UnitPick};
+use chrono::{DateTime, Utc};
 
-use super::ground::{claim, mark, migrated, migrated_on, mine, open, planned, tenure};
+use super::ground::{claim, job, mark, migrated, migrated_on, mine, open, planned, tenure, tick};
 use crate::support::{Database, Postgres, Proxy, eventually};
 
 const ALL: UnitPick = UnitPick::Fresh { after: 0, limit: 100 };
@@ -106,6 +107,32 @@ async fn a_commit_that_the_server_refuses_is_not_unknown() {
     assert!(matches!(&answer, Err(StoreError::TryAgain { code, .. }) if code == "40001"), "{answer:?}");
     database.execute("drop trigger refuse on bursar.batch").await;
     assert!(matches!(mine(tenure.settle(&run, ALL, &mark()).await), SettleOutcome::Settled(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_is_where_it_was_when_the_run_of_its_tick_could_not_be_written() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let tenure = tenure(&store, &claim(1)).await;
+    let job = job(tenure.as_ref(), "probe").await;
+    let marked = "select evaluated_until from bursar.job";
+    let before: DateTime<Utc> = database.value(marked).await;
+    database
+        .execute(
+            "create function public.refuse() returns trigger language plpgsql as $$
+               begin raise exception 'no' using errcode = '40001'; end $$;
+             create trigger refuse before insert on bursar.run for each row execute function public.refuse()",
+        )
+        .await;
+    let due = job.evaluated_until;
+    let ticks = vec![tick(due, TickFate::Open { caught_up: false })];
+    let record = TicksRecord { evaluated_until: due, ticks, job };
+    let refused = tenure.record_ticks(record.clone()).await;
+    assert!(matches!(&refused, Err(StoreError::TryAgain { code, .. }) if code == "40001"), "{refused:?}");
+    assert_eq!(database.value::<DateTime<Utc>>(marked).await, before, "the tick would never be looked at again");
+    database.execute("drop trigger refuse on bursar.run").await;
+    let recorded = mine(tenure.record_ticks(record).await);
+    assert!(matches!(&recorded, TicksOutcome::Recorded { opened, duplicates: 0 } if opened.len() == 1), "{recorded:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,12 +29,13 @@ async fn the_end_of_a_tenure_ends_its_sessions_whatever_they_do() {
     sqlx::raw_sql("begin; select id from bursar.unit for update").execute(&mut foreign).await.expect("free");
     let pick = UnitPick::Exactly(units.iter().map(|unit| unit.0).collect());
     let effect = mark();
-    let (stuck, ended) = tokio::join!(tenure.settle(&run, pick, &effect), async {
+    let (stuck, ()) = tokio::join!(tenure.settle(&run, pick, &effect), async {
         waiting_for_locks(&database, 1).await;
-        tenure.end(Duration::from_secs(2)).await
+        let ended = tenure.end(Duration::from_secs(2)).await;
+        // Here and not after it: what was not ended would be waited for.
+        assert!(ended.confirmed && ended.terminated >= 1, "{ended:?}");
     });
     assert!(stuck.is_err(), "{stuck:?}");
-    assert!(ended.confirmed && ended.terminated >= 1, "{ended:?}");
     assert_eq!(tenure_sessions(&database).await, 0);
     assert_eq!(tenure.pulse().await, Err(StoreError::Ended { operation: "pulse" }));
     let again = tenure.end(Duration::from_secs(2)).await;

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 use etcd_client::{Client, DeleteOptions, GetOptions};
 
-use super::ports::free_port;
+use super::ports::{free_port, lent};
 use super::process::{Launch, Process};
 use super::scratch;
 use super::wait::eventually_blocking;
+
+/// Names the port of a member that another test process shares with this one.
+pub const LENT: &str = "BURSAR_TEST_ETCD";
 
 /// A member answers within a second; three that elect take two. The rest is for a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -95,7 +98,14 @@ impl Etcd {
     /// The one member that all tests share which do not break it. Each uses a prefix of its own: [`fresh_prefix`].
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Etcd> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(1))
+        SHARED.get_or_init(|| lent(LENT).map_or_else(|| Self::start(1), Self::lent))
+    }
+
+    /// Another process's member, which it manages.
+    fn lent(client_port: u16) -> Self {
+        let (name, process) = ("etcd0".to_owned(), Mutex::new(None));
+        let member = Member { name, client_port, peer_port: 0, data: PathBuf::new(), process };
+        Self { program: PathBuf::new(), members: vec![member], folder: PathBuf::new(), token: Mutex::new(0) }
     }
 
     /// How many members there are.
@@ -350,7 +360,7 @@ fn healthy(port: u16) -> bool {
 /// A prefix that no other test of this process uses.
 pub fn fresh_prefix() -> String {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    format!("/bursar/test-{}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+    format!("/bursar/test-{}-{}", std::process::id(), NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
 }
 
 #[cfg(test)]

@@ -34,6 +34,15 @@ pub fn free_port() -> u16 {
     panic!("no free port in {FIRST}..{}", FIRST + COUNT);
 }
 
+/// The port of a server that another test process shares with this one, where it says so.
+///
+/// # Panics
+/// When the variable is no port.
+pub fn lent(variable: &str) -> Option<u16> {
+    let port = std::env::var(variable).ok()?;
+    Some(port.parse().unwrap_or_else(|error| panic!("{variable}: {port:?}: {error}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,10 +17,13 @@ use rustix::process::Signal;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::database::Database;
-use super::ports::free_port;
+use super::ports::{free_port, lent};
 use super::process::{Launch, Process};
 use super::scratch;
 use super::wait::eventually_blocking;
+
+/// Names the port of a server that another test process shares with this one.
+pub const LENT: &str = "BURSAR_TEST_POSTGRES";
 
 /// The operating system's user that servers run as, where we are root: PostgreSQL refuses root.
 const OS_USER: &str = "postgres";
@@ -141,9 +144,22 @@ impl Postgres {
     }
 
     /// The server that all tests share which do not break it.
+    ///
+    /// # Panics
+    /// When PostgreSQL is not installed or does not get ready.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
-        SHARED.get_or_init(Self::start)
+        SHARED.get_or_init(|| match lent(LENT) {
+            Some(port) => Self {
+                folder: PathBuf::new(),
+                port,
+                settings: Vec::new(),
+                env: Vec::new(),
+                process: Mutex::new(None),
+                templates: tokio::sync::Mutex::default(),
+            },
+            None => Self::start(),
+        })
     }
 
     fn process(&self) -> MutexGuard<'_, Option<Process>> {
@@ -184,7 +200,7 @@ impl Postgres {
     /// # Panics
     /// When the template is still connected to after `migrate` has ended.
     pub async fn database_from(&self, name: &str, migrate: impl AsyncFnOnce(&Database)) -> Database {
-        let template = format!("template_{name}");
+        let template = format!("template_{name}_{}", std::process::id());
         let mut ready = self.templates.lock().await;
         if !ready.contains(&template) {
             let database = self.create("template1").await;
@@ -198,7 +214,7 @@ impl Postgres {
 
     async fn create(&self, template: &str) -> Database {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         self.admin(&format!("create database {name} owner {ROLE} template {template}")).await;
         Database::new(name, self.port)
     }

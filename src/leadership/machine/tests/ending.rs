@@ -112,7 +112,8 @@ fn of_two_elections_one_is_lost_and_the_other_goes_on() {
     let commands = rig.report(Report::Fault { claim: fees.clone(), why: String::new() });
     assert_eq!(ending(&commands), [("fees".into(), EndMode::Abrupt, EndReason::Fault)]);
     assert_eq!(rig.leads(), std::slice::from_ref(&settlement));
-    rig.report(Report::Ended { claim: fees });
+    let commands = rig.report(Report::Ended { claim: fees });
+    assert!(!commands.iter().any(|c| matches!(c, Command::Revoke { .. })), "the lease is of both: {commands:?}");
     assert_eq!(rig.leads(), [settlement]);
     // The session is common to both: its loss ends what is left.
     let op = renewing(&rig.pass(1000));

@@ -112,7 +112,7 @@ pub async fn what_a_lower_term_left_on_the_wire_is_unknown_or_held_and_in_doubt_
     assert_eq!(shown(&b), (UnitState::SetAside, "held".to_owned(), Some("unknown".to_owned()), true));
     assert_eq!(shown(&c), (UnitState::Settled, "paid".to_owned(), None, false));
     let again = mine(leads.take_calls(&asked_again, 10).await);
-    assert!(again.len() == 1 && again[0].in_doubt && again[0].attempt == 2, "{again:?}");
+    assert!(again.len() == 1 && again[0].in_doubt && again[0].attempt == 2, "it waits for nothing: {again:?}");
     // Nobody knows what came of it: a retry does not send it again.
     let request = bench.ask_retry(once.id, &[]).await;
     let refused = mine(leads.execute(request, Execution::Retry { run: once.id, keys: BTreeSet::new() }).await);
