@@ -12,6 +12,7 @@
 mod approve;
 mod audit;
 mod check;
+mod check_queries;
 mod context;
 mod demo;
 mod error;
@@ -33,6 +34,7 @@ mod runs;
 mod status;
 mod supervise;
 mod trigger;
+mod unit_history;
 mod units;
 
 use std::ffi::OsString;

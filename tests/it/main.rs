@@ -21,6 +21,7 @@ mod imports;
 mod ingest;
 mod leadership;
 mod ledger;
+mod money;
 mod operation;
 mod outside;
 mod pairs;
