@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde::Serialize;
 
+use super::check_queries::{self, Queries};
 use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::output::{dash, time};
@@ -30,7 +31,8 @@ const MEASURE_WITHIN: Duration = Duration::from_secs(5);
 ///
 /// Everything that is wrong is reported in one run, each with file, line, key, what was found and what is allowed; the exit
 /// code is then 78. Warnings do not change the exit code. The coordinator is asked for its round trip where it can be
-/// reached; nothing is changed anywhere, so it fits into a pipeline.
+/// reached, and the store whether it understands the queries of `sql`, `http` and `command` jobs (they are prepared and not
+/// run; one that it does not understand is an error); nothing is changed anywhere, so it fits into a pipeline.
 ///
 /// Example: bursar check --config production.toml --offline
 #[derive(Debug, Args)]
@@ -42,7 +44,7 @@ pub(super) struct CheckArgs {
     /// Show the ticks after this time instead of now, RFC 3339.
     #[arg(long, value_name = "TIME", value_parser = request::instant)]
     after: Option<DateTime<Utc>>,
-    /// Do not try to reach the coordinator.
+    /// Do not try to reach coordinator and store.
     #[arg(long)]
     offline: bool,
 }
@@ -52,6 +54,8 @@ struct Checked {
     schedule_fingerprint: String,
     jobs: Vec<CheckedJob>,
     coordinator: Option<Measured>,
+    /// How many queries the store was asked about; why it was not, where it was not.
+    queries: Queries,
     warnings: Vec<String>,
 }
 
@@ -108,13 +112,21 @@ impl CheckArgs {
             warnings.push(format!("there are no jobs: {} is not there, or empty", config.schedule.display()));
         }
         let mut coordinator = None;
+        let mut queries = Queries::LeftOut { left_out: "--offline".to_owned() };
         if !self.offline {
             Context::block_on(async {
                 coordinator = Some(measure(&config, &mut warnings).await);
+                queries = check_queries::ask(&config, &schedule.jobs).await?;
                 Ok(Exit::Done)
             })?;
         }
-        let checked = Checked { schedule_fingerprint: schedule.fingerprint(), jobs, coordinator, warnings };
+        if let Queries::LeftOut { left_out } = &queries
+            && check_queries::are_in(&schedule.jobs)
+        {
+            warnings.push(format!("the queries of jobs were not checked: {left_out}"));
+        }
+        let fingerprint = schedule.fingerprint();
+        let checked = Checked { schedule_fingerprint: fingerprint, jobs, coordinator, queries, warnings };
         if context.output().is_json() {
             context.output().json(&checked)?;
         } else {
@@ -264,6 +276,9 @@ fn show(context: &Context, checked: &Checked) -> Result<(), CommandError> {
         ),
     };
     let _ = writeln!(text, "coordinator: {coordinator}");
+    if let Queries::Asked { understood: understood @ 1.. } = &checked.queries {
+        let _ = writeln!(text, "queries: the store understands all {understood} of them");
+    }
     let _ = writeln!(text, "schedule: {} jobs, fingerprint {}", checked.jobs.len(), checked.schedule_fingerprint);
     for warning in &checked.warnings {
         let _ = writeln!(text, "warning: {warning}");

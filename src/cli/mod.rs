@@ -12,6 +12,7 @@
 mod approve;
 mod audit;
 mod check;
+mod check_queries;
 mod completions;
 mod context;
 mod cordon;
@@ -36,6 +37,7 @@ mod status;
 mod supervise;
 mod transfer;
 mod trigger;
+mod unit_history;
 mod units;
 
 use std::ffi::OsString;

@@ -8,16 +8,17 @@ use clap::{Args, Subcommand};
 use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::reason;
-use super::output::{Output, dash, or_dash, time_or};
+use super::output::{Output, or_dash, time_or};
 use super::request;
+use super::unit_history;
 use crate::domain::unit::UnitState;
-use crate::store::{InstructionView, RequestKind, Store, UnitFilter, UnitView};
+use crate::store::{RequestKind, Store, UnitFilter, UnitView};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UnitsCommand {
     /// Units, in the order in which they were planned.
     List(ListArgs),
-    /// One unit of a run with its instructions.
+    /// One unit of a run with its whole history.
     Show(ShowArgs),
     /// Have the leader try units again that were set aside; their run is reopened.
     Retry(RetryArgs),
@@ -42,7 +43,15 @@ pub(super) struct ListArgs {
     limit: u32,
 }
 
+/// One unit of a run with its whole history.
+///
+/// What it bound, the lines that were posted, its requests with what is kept of their tries (how many, the first and the last,
+/// the last error and status, whether one was ever in doubt), and what operators did about it. There is no row for each try:
+/// the log of the leader of the time has them.
+///
+/// Example: bursar units show 42 EUR:merchant-17
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct ShowArgs {
     /// The run's id.
     run: i64,
@@ -122,49 +131,15 @@ async fn list(output: Output, store: &dyn Store, args: ListArgs) -> Result<Exit,
 }
 
 async fn show(output: Output, store: &dyn Store, args: ShowArgs) -> Result<Exit, CommandError> {
-    let filter = UnitFilter { run: Some(args.run), key: Some(args.key.clone()), limit: 1, ..UnitFilter::default() };
-    let units = store.units(&filter).await?;
-    let Some(unit) = units.first() else {
+    let Some(history) = store.unit_history(args.run, &args.key).await? else {
         let message =
             format!("run {} has no unit {:?}; see `bursar units list --run {}`", args.run, args.key, args.run);
         return Err(CommandError::Refused(message));
     };
     if output.is_json() {
-        output.json(unit)?;
-        return Ok(Exit::Done);
+        output.json(&history)?;
+    } else {
+        unit_history::show(output, &history)?;
     }
-    let lines = [
-        ("unit", unit.id.to_string()),
-        ("run", unit.run.to_string()),
-        ("key", unit.key.clone()),
-        ("state", unit.state.as_str().to_owned()),
-        ("net", or_dash(unit.net.as_deref())),
-        ("attempts", unit.attempts.to_string()),
-        ("not before", time_or(unit.next_attempt_at)),
-        ("last error", or_dash(unit.last_error.as_deref())),
-        ("ended", time_or(unit.ended_at)),
-        ("under term", unit.term.map_or_else(dash, |term| term.to_string())),
-    ];
-    let lines: Vec<String> = lines.iter().map(|(what, text)| format!("{what:<12}{text}")).collect();
-    output.line(&lines.join("\n"))?;
-    let row = |instruction: &InstructionView| {
-        let state = match &instruction.reason {
-            Some(reason) => format!("{} ({reason})", instruction.state),
-            None => instruction.state.clone(),
-        };
-        let amount = instruction.amount.as_deref().zip(instruction.currency.as_deref());
-        vec![
-            instruction.key.clone(),
-            instruction.kind.clone(),
-            state,
-            amount.map_or_else(dash, |(amount, currency)| format!("{amount} {currency}")),
-            instruction.attempts.to_string(),
-            if instruction.in_doubt { "yes" } else { "no" }.to_owned(),
-            instruction.term.to_string(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = unit.instructions.iter().map(row).collect();
-    let columns = ["key", "kind", "state", "amount", "tries", "in doubt", "term"];
-    output.table("\nINSTRUCTIONS", "none", &columns, &rows)?;
     Ok(Exit::Done)
 }

@@ -62,6 +62,25 @@ impl ScheduleFile {
         fingerprint(&self.jobs)
     }
 
+    /// Where a key of a job's table stands in a schedule file, `FILE:LINE:COLUMN`: for what only a store can find out. The
+    /// file alone, where it does not say the key (any more).
+    #[must_use]
+    pub fn place_of(path: &Path, job: &str, table: &str, key: &str) -> String {
+        let name = path.display().to_string();
+        let find = |text: &str| {
+            let (root, _) = read_toml(&name, text);
+            let Value::Table(root) = root.value else { return None };
+            let Value::List(jobs) = &root.get("job")?.value else { return None };
+            jobs.iter().find_map(|node| {
+                let Value::Table(found) = &node.value else { return None };
+                let is = matches!(&found.get("name")?.value, Value::Text(name) if name == job);
+                let Value::Table(inner) = &found.get(table).filter(|_| is)?.value else { return None };
+                Some(inner.get(key)?.key_place.to_string())
+            })
+        };
+        read_text(path).ok().and_then(|text| find(&text)).unwrap_or(name.clone())
+    }
+
     /// The elections that its jobs belong to.
     #[must_use]
     pub fn elections(&self) -> BTreeSet<ElectionName> {

@@ -28,6 +28,8 @@ mod records;
 mod report;
 mod requests;
 mod tenure_port;
+mod unit_history;
+mod users_statement;
 mod views;
 mod wishes;
 
@@ -49,5 +51,7 @@ pub use records::*;
 pub use report::{PAYOUTS_REPORTED, ReportedPayout, RollForward, RunReport};
 pub use requests::*;
 pub use tenure_port::*;
+pub use unit_history::{UNIT_HISTORY_SHOWN, UnitBatch, UnitEntries, UnitHistory, UnitPosting, UnitRequest};
+pub use users_statement::UsersStatement;
 pub use views::*;
 pub use wishes::*;

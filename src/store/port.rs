@@ -13,7 +13,7 @@ use super::{
     ImportOutcome, ImportRecord, ImportView, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView,
     ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter,
     RunReport, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore, TransferAsked, UnitFilter,
-    UnitView, Wishes,
+    UnitHistory, UnitView, UsersStatement, Wishes,
 };
 use crate::domain::{Claim, ElectionName, JobName, TenureId, Term};
 
@@ -240,6 +240,9 @@ pub trait Store: Send + Sync {
     /// Units, in the order of ids.
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError>;
 
+    /// One unit of a run with all that is kept of it, in one snapshot.
+    async fn unit_history(&self, run: i64, key: &str) -> Result<Option<UnitHistory>, StoreError>;
+
     /// Payouts, in the order of ids.
     async fn payouts(&self, filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError>;
 
@@ -332,6 +335,10 @@ pub trait Store: Send + Sync {
 
     /// Checks the store's contents against the guarantees, in one snapshot.
     async fn audit(&self) -> Result<AuditReport, StoreError>;
+
+    /// Whether the store understands a statement of a user's, as its handler sends it; `Some`: what is wrong with it. Nothing is
+    /// run and nothing changed.
+    async fn understands(&self, statement: UsersStatement<'_>) -> Result<Option<String>, StoreError>;
 
     /// Applies what is missing of the schema. Answers (found, now).
     async fn migrate(&self) -> Result<(i64, i64), StoreError>;

@@ -24,6 +24,7 @@ mod imports;
 mod ingest;
 mod leadership;
 mod ledger;
+mod money;
 mod mutants;
 mod operation;
 mod outside;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bursar::domain::{Claim, ElectionName};
+use bursar::domain::{Claim, ElectionName, JobName, Term};
 use bursar::store::memory::MemoryStore;
 use bursar::store::*;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use uuid::Uuid;
 
 use crate::breaks::Break;
@@ -111,6 +111,64 @@ impl Store for SimStore {
     ) -> Result<Arc<dyn TenureStore>, StoreError> {
         let inner = self.ask("tenure", self.inner.tenure(claim, limits, baseline, admission), |_| {}).await?;
         Ok(Arc::new(SimTenure { way: self.way.clone(), inner }))
+    }
+
+    async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError> {
+        self.ask("wishes", self.inner.wishes(replica), |_| {}).await
+    }
+
+    async fn cordon(&self, replica: &str, cordoned: bool, reason: &str, actor: &Actor) -> Result<bool, StoreError> {
+        self.inner.cordon(replica, cordoned, reason, actor).await
+    }
+
+    async fn ask_transfer(
+        &self,
+        election: &ElectionName,
+        term: Term,
+        to: Option<&str>,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<TransferAsked, StoreError> {
+        self.inner.ask_transfer(election, term, to, reason, actor).await
+    }
+
+    async fn report(&self, job: &JobName, tick: DateTime<Utc>) -> Result<Vec<RunReport>, StoreError> {
+        self.inner.report(job, tick).await
+    }
+
+    async fn unit_history(&self, run: i64, key: &str) -> Result<Option<UnitHistory>, StoreError> {
+        self.inner.unit_history(run, key).await
+    }
+
+    async fn set_four_eyes(&self, on: bool, reason: &str, actor: &Actor) -> Result<FourEyesOutcome, StoreError> {
+        self.inner.set_four_eyes(on, reason, actor).await
+    }
+
+    async fn approvals(&self, one: Option<i64>, decided: bool, limit: u32) -> Result<Vec<ApprovalView>, StoreError> {
+        self.inner.approvals(one, decided, limit).await
+    }
+
+    async fn decide(
+        &self,
+        request: i64,
+        decision: Decision,
+        reason: Option<&str>,
+        actor: &Actor,
+    ) -> Result<DecideOutcome, StoreError> {
+        self.inner.decide(request, decision, reason, actor).await
+    }
+
+    async fn stated_payouts(
+        &self,
+        keys: &[String],
+        references: &[String],
+        days: (NaiveDate, NaiveDate),
+    ) -> Result<Vec<ReportedPayout>, StoreError> {
+        self.inner.stated_payouts(keys, references, days).await
+    }
+
+    async fn understands(&self, statement: UsersStatement<'_>) -> Result<Option<String>, StoreError> {
+        self.inner.understands(statement).await
     }
 
     async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
@@ -396,6 +454,14 @@ impl TenureStore for SimTenure {
 
     async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64> {
         self.pass(Kind::Record, "put_back_payouts", self.inner.put_back_payouts(origin, kept), nothing).await
+    }
+
+    async fn receiver_way(&self, ask: &ReceiverAsk) -> Fenced<ReceiverWay> {
+        self.pass(Kind::Begin, "receiver_way", self.inner.receiver_way(ask), nothing).await
+    }
+
+    async fn heard(&self, heard: &Heard) -> Fenced<bool> {
+        self.pass(Kind::Record, "heard", self.inner.heard(heard), nothing).await
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {

@@ -36,6 +36,7 @@ mod rows;
 mod settle;
 mod state;
 mod tenure;
+mod unit_history;
 mod units;
 mod views;
 mod wishes;

@@ -19,7 +19,7 @@ use crate::store::{
     ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView,
     ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter,
     RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore,
-    TransferAsked, TransferWish, UnitFilter, UnitView, Wishes,
+    TransferAsked, TransferWish, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
 };
 
 /// There is one schema.
@@ -142,6 +142,10 @@ impl Store for MemoryStore {
         self.look("units", |state, _now| state.units_view(filter, most(filter.limit)))
     }
 
+    async fn unit_history(&self, run: i64, key: &str) -> Result<Option<UnitHistory>, StoreError> {
+        self.look("unit_history", |state, _now| state.unit_history(run, key))
+    }
+
     async fn payouts(&self, filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
         self.look("payouts", |state, _now| state.payouts_view(filter, most(filter.limit)))
     }
@@ -245,6 +249,10 @@ impl Store for MemoryStore {
 
     async fn audit(&self) -> Result<AuditReport, StoreError> {
         self.look("audit", MemoryState::audit)
+    }
+
+    async fn understands(&self, _statement: UsersStatement<'_>) -> Result<Option<String>, StoreError> {
+        Ok(Some("there is no SQL in memory".to_owned()))
     }
 
     async fn migrate(&self) -> Result<(i64, i64), StoreError> {

@@ -144,7 +144,7 @@ impl MemoryState {
             .collect()
     }
 
-    fn unit_view(&self, unit: &Unit) -> UnitView {
+    pub(super) fn unit_view(&self, unit: &Unit) -> UnitView {
         let currency = unit.ledger.as_ref().map(|(currency, _)| *currency);
         UnitView {
             id: unit.id,

@@ -57,7 +57,7 @@ fn reject(row: &PgRow) -> Result<FenceReject, sqlx::Error> {
     })
 }
 
-fn act(row: &PgRow) -> Result<ActView, sqlx::Error> {
+pub(super) fn act(row: &PgRow) -> Result<ActView, sqlx::Error> {
     Ok(ActView {
         at: row.try_get("at")?,
         action: row.try_get("action")?,

@@ -55,6 +55,8 @@ mod store;
 mod tenure;
 mod ticks;
 mod tx;
+mod understands;
+mod unit_history;
 mod units;
 mod wishes;
 mod within;

@@ -19,7 +19,7 @@ const FROM: &str = "-- In place of what stands between these two lines, the user
 const TO: &str = "-- To here.\n";
 
 /// The statement of a page, with the user's query in it.
-fn statement(query: &str) -> String {
+pub(super) fn statement(query: &str) -> String {
     let file = include_str!("sql/plan_query_page.sql");
     let (before, rest) = file.split_once(FROM).expect("the file has the line");
     let (_, after) = rest.split_once(TO).expect("the file has the line");

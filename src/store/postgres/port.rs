@@ -14,7 +14,7 @@ use super::tenure::PgTenure;
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
     advance, approvals, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, report,
-    requests, revert, runs, status, units, wishes,
+    requests, revert, runs, status, understands, unit_history, units, wishes,
 };
 use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::{
@@ -23,7 +23,7 @@ use crate::store::{
     ImportView, Leader, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome,
     ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport,
     RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore, TransferAsked,
-    UnitFilter, UnitView, Wishes,
+    UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
 };
 
 /// An operation of single statements on the control pool.
@@ -161,6 +161,12 @@ impl Store for PgStore {
         reading!(self, "units", connection => units::units(connection, filter))
     }
 
+    async fn unit_history(&self, run: i64, key: &str) -> Result<Option<UnitHistory>, StoreError> {
+        let mut tx = self.snapshot_tx("unit_history").await?;
+        let worked = within("unit_history", READ, unit_history::unit_history(tx.conn(), run, key)).await;
+        finish(tx, worked.map(super::tx::Done::RollBack)).await
+    }
+
     async fn payouts(&self, filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError> {
         reading!(self, "payouts", connection => payout_acts::payouts(connection, filter))
     }
@@ -289,6 +295,12 @@ impl Store for PgStore {
     async fn audit(&self) -> Result<AuditReport, StoreError> {
         let mut tx = self.snapshot_tx("audit").await?;
         let worked = within("audit", COMMAND, audit::audit(tx.conn())).await;
+        finish(tx, worked.map(super::tx::Done::RollBack)).await
+    }
+
+    async fn understands(&self, statement: UsersStatement<'_>) -> Result<Option<String>, StoreError> {
+        let mut tx = self.command_tx("understands").await?;
+        let worked = within("understands", READ, understands::understands(tx.conn(), statement)).await;
         finish(tx, worked.map(super::tx::Done::RollBack)).await
     }
 

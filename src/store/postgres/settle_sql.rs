@@ -61,10 +61,15 @@ async fn prepare(conn: &mut PgConnection, definition: &SqlDefinition, units: &[C
     if has("has_statement")? {
         sqlx::raw_sql("deallocate bursar_settle").execute(&mut *conn).await.map_err(own)?;
     }
-    let statement = definition.settle.trim_end().trim_end_matches(';');
-    let prepared = sqlx::query(AssertSqlSafe(format!("prepare bursar_settle as\n{statement}")));
+    let prepared = sqlx::query(AssertSqlSafe(prepared(&definition.settle)));
     user(prepared.persistent(false).execute(conn).await)?;
     row.try_get("xact").map_err(own)
+}
+
+/// The user's statement behind `PREPARE`.
+pub(super) fn prepared(settle: &str) -> String {
+    let statement = settle.trim_end().trim_end_matches(';');
+    format!("prepare bursar_settle as\n{statement}")
 }
 
 /// An error of a statement of ours is no verdict.

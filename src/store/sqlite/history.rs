@@ -54,7 +54,7 @@ fn reject(row: &SqliteRow) -> Result<FenceReject, sqlx::Error> {
     })
 }
 
-fn act(row: &SqliteRow) -> Result<ActView, sqlx::Error> {
+pub(super) fn act(row: &SqliteRow) -> Result<ActView, sqlx::Error> {
     Ok(ActView {
         at: time(row, "at")?,
         action: row.try_get("action")?,

@@ -59,6 +59,8 @@ mod store;
 mod tenure;
 mod ticks;
 mod tx;
+mod understands;
+mod unit_history;
 mod units;
 mod watch;
 mod wishes;

@@ -36,6 +36,9 @@ pub trait Ground: Clone {
     /// The store on it, as another process has it.
     fn store(&self) -> Arc<dyn Store>;
 
+    /// The product's address of it.
+    fn address(&self) -> String;
+
     /// Runs statements past every trigger, check and foreign key; answers how many rows they touched. Written for
     /// PostgreSQL; what is another thing on SQLite is said in [`Ground::words`].
     async fn broken_by(&self, statements: &str) -> u64;
@@ -66,6 +69,10 @@ impl Ground for Database {
     fn store(&self) -> Arc<dyn Store> {
         let settings = PgSettings { url: self.url(), replica: "desk".to_owned(), ..PgSettings::default() };
         Arc::new(PgStore::new(&settings).expect("the address is ours"))
+    }
+
+    fn address(&self) -> String {
+        self.url()
     }
 
     async fn broken_by(&self, statements: &str) -> u64 {
@@ -147,6 +154,10 @@ impl Ground for SqliteFile {
             ..SqliteSettings::default()
         };
         Arc::new(SqliteStore::new(&settings))
+    }
+
+    fn address(&self) -> String {
+        format!("sqlite://{}", self.0.display())
     }
 
     async fn broken_by(&self, statements: &str) -> u64 {

@@ -42,6 +42,17 @@ impl Database {
         format!("postgres://postgres@127.0.0.1:{}/{}", self.port, self.name)
     }
 
+    /// The address of it for another role, as an operator has one: with rights on everything, and owner of nothing.
+    pub async fn as_second_role(&self) -> String {
+        self.execute(
+            "do $$ begin create role second_eyes login; exception when duplicate_object or unique_violation then null; end $$;
+             grant usage on schema bursar to second_eyes;
+             grant select, insert, update on all tables in schema bursar to second_eyes",
+        )
+        .await;
+        format!("postgres://second_eyes@127.0.0.1:{}/{}", self.port, self.name)
+    }
+
     /// A connection as the product's role.
     pub async fn connect(&self) -> PgConnection {
         PgConnection::connect(&self.url()).await.expect("the server answers")

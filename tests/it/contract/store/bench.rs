@@ -173,7 +173,12 @@ pub fn effect(run: &OpenRun) -> Effect {
 
 impl Bench {
     pub async fn on(ground: &dyn Ground) -> Self {
-        Self { store: ground.fresh().await, ticks: AtomicI64::new(0) }
+        Self::of(ground.fresh().await)
+    }
+
+    /// On a store of one's own.
+    pub fn of(store: Arc<dyn Store>) -> Self {
+        Self { store, ticks: AtomicI64::new(0) }
     }
 
     pub async fn now(&self) -> DateTime<Utc> {

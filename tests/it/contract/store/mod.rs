@@ -8,6 +8,7 @@
 mod bench;
 mod calls;
 mod fence;
+mod four_eyes;
 mod imports;
 mod jobs;
 mod ledger;
@@ -16,6 +17,7 @@ mod recovery;
 mod refusals;
 mod report;
 mod requests;
+mod unit_history;
 mod units;
 mod wishes;
 
@@ -25,6 +27,7 @@ use async_trait::async_trait;
 use bursar::clock;
 use bursar::store::Store;
 use bursar::store::memory::MemoryStore;
+use bursar::store::postgres::{PgSettings, PgStore};
 use chrono::{DateTime, TimeDelta};
 
 use self::bench::{Bench, Ground};
@@ -53,16 +56,22 @@ impl Ground for SqliteGround {
 /// A store in memory, on a clock that never stands still, so that whatever happens later is later.
 struct MemoryGround;
 
-#[async_trait(?Send)]
-impl Ground for MemoryGround {
-    async fn fresh(&self) -> Arc<dyn Store> {
+impl MemoryGround {
+    fn proving() -> MemoryStore {
         let last = Mutex::new(DateTime::UNIX_EPOCH);
         let clock = move || {
             let mut last = last.lock().expect("nobody panics with it");
             *last = clock::wall().max(*last + TimeDelta::microseconds(1));
             *last
         };
-        Arc::new(MemoryStore::proving(Arc::new(clock), clock::random_id()))
+        MemoryStore::proving(Arc::new(clock), clock::random_id())
+    }
+}
+
+#[async_trait(?Send)]
+impl Ground for MemoryGround {
+    async fn fresh(&self) -> Arc<dyn Store> {
+        Arc::new(Self::proving())
     }
 }
 
@@ -157,6 +166,8 @@ macro_rules! contract {
                     what_is_rejected_or_returned_is_carried_by_its_run_and_brought_into_the_next,
                     what_is_reverted_stays_in_the_run_that_settled_it_and_is_taken_off_the_next,
                     a_tick_without_a_run_has_no_report_and_one_without_money_an_empty_one;
+                unit_history:
+                    a_unit_shows_what_it_bound_what_was_posted_asked_and_done_about_it;
                 imports:
                     the_same_file_again_or_under_another_name_brings_nothing,
                     a_conflict_is_shown_with_both_contents_and_nothing_of_the_file_stays,
@@ -231,9 +242,52 @@ macro_rules! contract_of_payouts {
     };
 }
 
+/// A test per case, on one adapter as two roles have it.
+macro_rules! contract_of_four_eyes {
+    ($adapter:ident, $pair:path; $($case:ident),+ $(,)?) => {
+        mod $adapter {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let (store, other) = $pair().await;
+                let bench = super::Bench::of(store);
+                let pair = super::four_eyes::Pair { bench: &bench, other };
+                super::four_eyes::$case(&pair).await;
+                bench.audit_is_clean().await;
+                pair.other.close().await;
+                bench.store.close().await;
+            })+
+        }
+    };
+    ($($adapter:ident: $pair:path),+ $(,)?) => {
+        $(contract_of_four_eyes! { $adapter, $pair;
+            a_word_waits_for_another_role_and_is_carried_out_once,
+            what_is_not_as_it_was_asked_is_refused_and_both_are_shown,
+            a_release_lets_go_what_was_asked_and_nothing_that_came_since,
+            an_import_is_taken_back_by_two_and_only_as_it_was_seen,
+            their_end_waits_for_two_and_no_client_leaves_them_out,
+        })+
+    };
+}
+
+/// A database, as its owner and as another role that an operator has.
+async fn two_roles() -> (Arc<dyn Store>, Arc<dyn Store>) {
+    let database = Desk::<Database>::migrated().await;
+    let other = database.as_second_role().await;
+    let settings = PgSettings { url: other, replica: "second".to_owned(), ..PgSettings::default() };
+    (database.store(), Arc::new(PgStore::new(&settings).expect("the address is ours")))
+}
+
+/// A store in memory, as two replicas have it.
+async fn two_replicas() -> (Arc<dyn Store>, Arc<dyn Store>) {
+    let store = MemoryGround::proving();
+    let other = store.seen_by("second");
+    (Arc::new(store), Arc::new(other))
+}
+
 contract!(postgres, super::super::PostgresGround);
 contract!(sqlite, super::super::SqliteGround);
 contract!(memory, super::super::MemoryGround);
 contract_of_payouts!(payouts_on_postgres, super::super::PostgresGround);
 contract_of_payouts!(payouts_on_sqlite, super::super::SqliteGround);
 contract_of_payouts!(payouts_in_memory, super::super::MemoryGround);
+contract_of_four_eyes!(four_eyes_on_postgres: super::two_roles, four_eyes_in_memory: super::two_replicas);
