@@ -149,7 +149,7 @@ impl OutsideHandler for Nobody {
     fn is_idempotent(&self) -> bool {
         false
     }
-    async fn call(&self, _: &Call, _: &Departure) -> CallOutcome {
+    async fn call(&self, _: &Call, _: Moment, _: &Departure) -> CallOutcome {
         unreachable!("nothing is taken here")
     }
 }
@@ -356,7 +356,7 @@ async fn what_a_take_without_an_answer_may_have_left_on_the_wire_is_put_back() {
     rig.store.takes.lock().expect("no panic holds it").extend(answers);
     let run = super::work::tests::open(1, crate::domain::run::RunKind::Tick, false);
     let nobody: Arc<dyn OutsideHandler> = Arc::new(Nobody);
-    assert_eq!(outside::drain(&tenure, &run, &nobody).await, Ok(()));
+    assert_eq!(outside::drain(&tenure, &run, &nobody, &mut outside::Door::default()).await, Ok(()));
     assert_eq!(*rig.store.put_backs.lock().expect("no panic holds it"), 1, "it would be in nobody's hands");
 }
 
