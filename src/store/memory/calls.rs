@@ -50,9 +50,14 @@ impl MemoryState {
             .filter(|(_, call)| call.is_none_or(may_go))
             .map(|(unit, call)| (unit.clone(), call.map(|call| call.id)))
             .collect();
-        // Those with attempts behind them come after all others.
-        let tried = |unit: &Unit| (unit.attempts > 0).then_some(unit.next_attempt_at);
-        due.sort_by_key(|(unit, _)| (tried(unit), unit.id));
+        // Those with attempts behind them, or put back with a wait, come after all others, in the order of their waits.
+        let tried = |unit: &Unit, call: &Option<i64>| {
+            let call = call.and_then(|call| self.instructions.get(&call));
+            let waited = call.and_then(|call| call.next_attempt_at);
+            let put_back = waited.is_some() && call.is_some_and(|call| call.state == InstructionState::Pending);
+            (unit.attempts > 0 || put_back).then_some(waited.or(unit.next_attempt_at))
+        };
+        due.sort_by_key(|(unit, call)| (tried(unit, call), unit.id));
         due.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         due.sort_by_key(|(unit, _)| unit.id);
         if due.is_empty() {

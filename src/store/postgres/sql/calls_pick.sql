@@ -1,5 +1,6 @@
 -- Fenced (begin). Locks units of an outside handler that are due: never called, or to be called again now. Those with attempts
--- behind them come after all others, so that one that fails again and again keeps no fresh one waiting.
+-- behind them, or put back with a wait, come after all others, in the order of their waits: one that fails again and again, or
+-- that its receiver stops for, keeps no other waiting.
 -- Safe because: what is taken is decided by the upsert that follows, on the instruction's own row; this only chooses.
 -- $1 run, $2 election, $3 limit
 with fresh as materialized (
@@ -17,7 +18,8 @@ with fresh as materialized (
        and u.attempts = 0
        and (u.next_attempt_at is null or u.next_attempt_at <= clock_timestamp())
        and (i.id is null
-            or (i.state in ('pending', 'unknown') and (i.next_attempt_at is null or i.next_attempt_at <= clock_timestamp())))
+            or (i.state = 'pending' and i.next_attempt_at is null)
+            or (i.state = 'unknown' and (i.next_attempt_at is null or i.next_attempt_at <= clock_timestamp())))
        and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open')
      order by u.id
      limit $3
@@ -33,12 +35,12 @@ with fresh as materialized (
      where u.run_id = $1
        and u.election = $2
        and u.state = 'pending'
-       and u.attempts > 0
+       and (u.attempts > 0 or (i.state = 'pending' and i.next_attempt_at is not null))
        and (u.next_attempt_at is null or u.next_attempt_at <= clock_timestamp())
        and (i.id is null
             or (i.state in ('pending', 'unknown') and (i.next_attempt_at is null or i.next_attempt_at <= clock_timestamp())))
        and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open')
-     order by u.next_attempt_at nulls first, u.id
+     order by coalesce(i.next_attempt_at, u.next_attempt_at) nulls first, u.id
      limit $3 - (select count(*) from fresh)
        for update of u skip locked
 )

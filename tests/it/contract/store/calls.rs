@@ -185,7 +185,17 @@ pub async fn units_with_attempts_behind_them_come_after_fresh_ones(bench: &Bench
     let keys = |calls: &[Call]| calls.iter().map(|call| call.key.clone()).collect::<Vec<_>>();
     assert_eq!(keys(&mine(tenure.take_calls(&run, 1).await)), ["c"], "a and b are due, and were tried");
     assert_eq!(keys(&mine(tenure.take_calls(&run, 2).await)), ["a", "d"], "what is left of the limit is theirs");
-    assert_eq!(keys(&mine(tenure.take_calls(&run, 2).await)), ["b"]);
+    let last = mine(tenure.take_calls(&run, 2).await);
+    assert_eq!(keys(&last), ["b"]);
+    // So does one that its receiver stopped for, so that another is tried next; and then whoever has waited longest.
+    let run = bench.planned(tenure, calling("stops", true), &["a", "b"]).await;
+    for expected in ["a", "b", "a", "b"] {
+        let call = mine(tenure.take_calls(&run, 1).await).remove(0);
+        assert_eq!(call.key, expected);
+        let stopped = CallFate::Stopped { error: "answered 400".to_owned(), again_in: Duration::from_millis(1) };
+        assert_eq!(record(tenure, &run, &call, stopped).await, 1);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 pub async fn a_calls_key_counts_from_the_first_try_that_left(bench: &Bench) {
