@@ -236,6 +236,7 @@ mod tests {
             connection: 0,
             taken: true,
             answered,
+            said: crate::support::receiver::Said::Unclear,
         }
     }
 
