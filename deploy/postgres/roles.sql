@@ -15,6 +15,9 @@
 --                  server lets a role do to itself. It needs no pg_signal_backend, no superuser, no ownership.
 --   bursar_reader  reads, and sees all sessions and settings (pg_monitor): status, history, audit, lists, reports, exporters.
 --
+-- People who act get roles of their own, which inherit from bursar_run (create role ada login in role bursar_run): the store records
+-- under which role an act was done. Those who look get theirs in bursar_reader.
+--
 -- bursar keeps no account numbers and no names, but merchants and amounts are there for bursar_reader to see.
 
 \set ON_ERROR_STOP on
