@@ -92,6 +92,7 @@ impl World {
             | Command::Revoke { .. }
             | Command::Read { .. }
             | Command::Resign { .. }
+            | Command::Transfer { .. }
             | Command::ReadFence { .. } => self.prompt[node].push(Message::Request(command)),
             // What decides nothing is left out of the world.
             Command::Register { .. }
