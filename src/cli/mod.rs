@@ -10,9 +10,12 @@
 //! Deliberately absent: prompts. A command asks nothing, so that it can be scripted.
 
 mod audit;
+mod backfill;
 mod check;
+mod coming;
 mod context;
 mod demo;
+mod dry_run;
 mod error;
 mod halt;
 mod history;
@@ -21,7 +24,9 @@ mod imports;
 mod merchant;
 mod migrate;
 mod output;
+mod pause;
 mod payouts;
+mod plan;
 mod receivers;
 mod request;
 mod resume;
@@ -86,6 +91,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Validate configuration and schedule; show what runs next and what to look out for.
     Check(check::CheckArgs),
+    /// Show coming ticks with what clock changes and holidays do to them, or what an edit of the schedule would change.
+    Plan(plan::PlanArgs),
     /// Bring the store's schema to what this release needs.
     Migrate(migrate::MigrateArgs),
     /// Bring a file of entries in: all of it or nothing.
@@ -112,6 +119,12 @@ enum Command {
     Merchant(merchant::MerchantCommand),
     /// Have the leader open a run of a job now, beside its schedule.
     Trigger(trigger::TriggerArgs),
+    /// Have the leader open a run for each tick of a job that fell due in a span.
+    Backfill(backfill::BackfillArgs),
+    /// Pause a job, lastingly: its ticks are recorded as skipped, its open runs go on.
+    Pause(pause::PauseArgs),
+    /// End a job's pause.
+    Unpause(pause::UnpauseArgs),
     /// Stop settling and sending, in force with the next transaction.
     Halt(halt::HaltArgs),
     /// Take a halt back.
@@ -155,6 +168,7 @@ impl Cli {
             Command::Run(args) => args.execute(&context),
             Command::Demo(args) => Context::block_on(args.execute(&context)),
             Command::Check(args) => args.execute(&context),
+            Command::Plan(args) => args.execute(&context),
             Command::Migrate(args) => Context::block_on(args.execute(&context)),
             Command::Import(args) => args.execute(&context),
             Command::Imports(command) => Context::block_on(command.execute(&context)),
@@ -165,6 +179,9 @@ impl Cli {
             Command::Receivers(command) => Context::block_on(command.execute(&context)),
             Command::Merchant(command) => Context::block_on(command.execute(&context)),
             Command::Trigger(args) => Context::block_on(args.execute(&context)),
+            Command::Backfill(args) => Context::block_on(args.execute(&context)),
+            Command::Pause(args) => Context::block_on(args.execute(&context)),
+            Command::Unpause(args) => Context::block_on(args.execute(&context)),
             Command::Halt(args) => Context::block_on(args.execute(&context)),
             Command::Resume(args) => Context::block_on(args.execute(&context)),
             Command::History(args) => Context::block_on(args.execute(&context)),

@@ -30,6 +30,7 @@ mod bringup;
 pub mod edge;
 mod fate;
 mod halving;
+mod known;
 mod leave;
 pub mod observer;
 mod outside;

@@ -30,6 +30,7 @@ mod payouts;
 mod recovery;
 mod rows;
 mod samples;
+mod scheduling;
 mod settling;
 mod smoke;
 mod sqlite;
