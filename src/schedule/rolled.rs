@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 
-use super::calendar::Calendar;
+use super::calendar::{Calendar, REACH_DAYS};
 use super::cron::Cron;
 use super::plan::{DayOff, Tick};
 use super::wall::{self, Walk};
@@ -74,8 +74,13 @@ impl<'a> Rolled<'a> {
         self.day = None;
         // A time that a gap moved lies behind the day that was named.
         let from = day.checked_sub_days(GAP_DAYS).unwrap_or(day);
-        let named = self.cron.first_from(from.and_time(NaiveTime::MIN), self.last_day)?.date().max(day);
+        // What is rolled backwards is named after the day that it is due on.
+        let furthest = self.last_day.checked_add_days(Days::new(REACH_DAYS)).unwrap_or(NaiveDate::MAX);
+        let named = self.cron.first_from(from.and_time(NaiveTime::MIN), furthest)?.date().max(day);
         let (first, last, due_day) = self.calendar.due_together(named, self.roll);
+        if first > self.last_day {
+            return None;
+        }
         let (first, next) = (first.max(day), last.succ_opt()?);
         let mut begin = self.earliest(first)?;
         let mut end = self.earliest(next)? + EDGE + EDGE;
