@@ -8,6 +8,9 @@
 Independent are: which local times an expression names (cronsim, croniter for W), what a zone does to them (zoneinfo's
 fold attribute, PEP 495), and the order and removal of doubles (a set). Ours come from `examples/ticks.rs`.
 
+Calendars: the days off of TARGET2 and of England and Wales for 30 years, and those of the Federal Reserve (federal holidays, moved from a
+Sunday to the Monday and never off a Saturday), by `holidays`; and where each day of ten years is rolled to, by numpy's busday_offset.
+
 Also checked, over the zone data itself: what the walk over the time line takes for granted (SAMPLE and LONGEST_CHANGE in
 `src/schedule/wall.rs`).
 
@@ -25,6 +28,8 @@ import time
 import zoneinfo
 from datetime import datetime, timedelta, timezone
 
+import holidays
+import numpy
 from croniter import croniter
 from cronsim import CronSim
 
@@ -87,6 +92,46 @@ def place(walls, zone, gap, fold, start, end):
             chosen = {"first": [before], "last": [after], "both": [before, after]}[fold]
         found.update(int((instant - epoch).total_seconds()) for instant in chosen)
     return sorted(second for second in found if start < second <= end)
+
+
+def days_off(calendar, year):
+    """The days off from Monday to Friday, by another library."""
+    if calendar == "target2":
+        found = set(holidays.ECB(years=year))
+    elif calendar == "england-and-wales":
+        found = set(holidays.GB(subdiv="ENG", years=year))
+    else:
+        # By their names, without what is observed on another day: the Reserve Banks move a Sunday's to the Monday, and no other.
+        found = {day + timedelta(days=1) if day.weekday() == 6 else day
+                 for day in holidays.US(years=year, observed=False) if (day.month, day.day) != (6, 19) or year >= 2022}
+    return sorted(day for day in found if day.weekday() < 5)
+
+
+def check_calendars(ask):
+    """How many answers differ."""
+    wrong, compared = 0, 0
+    years = range(2002, 2033)
+    calendars = ["target2", "us-federal-reserve", "england-and-wales"]
+    for calendar in calendars:
+        answers = ask([f"days off\t{calendar}\t{year}" for year in years])
+        for year, answer in zip(years, answers):
+            expected = " ".join(day.isoformat() for day in days_off(calendar, year))
+            compared += len(expected.split())
+            if answer != expected:
+                wrong += 1
+                print(f"DIFFERS {calendar} {year}: {sorted(set(answer.split()) ^ set(expected.split()))}")
+        all_days = numpy.arange("2024-01-01", "2034-01-01", dtype="datetime64[D]")
+        off = [day for year in range(2023, 2036) for day in days_off(calendar, year)]
+        for roll, theirs in [("following", "following"), ("modified_following", "modifiedfollowing"), ("preceding", "preceding")]:
+            answer, = ask([f"rolled\t{calendar}\t{roll}\t{' '.join(map(str, all_days))}"])
+            expected = numpy.busday_offset(all_days, 0, roll=theirs, holidays=off)
+            found = numpy.array(answer.split(), dtype="datetime64[D]")
+            compared += len(all_days)
+            if not (found == expected).all():
+                wrong += 1
+                print(f"DIFFERS {calendar} {roll}: {all_days[found != expected][:5]}")
+    print(f"calendars: {compared} days compared, {wrong} answers differ")
+    return wrong
 
 
 def zone_changes(data):
@@ -173,7 +218,11 @@ def main():
             print(f"DIFFERS {name} {year} {rules} {cron!r}: {len(found)} ours, {len(expected)} theirs, {show} {answer[:80]!r}")
     for (name, year), count in by_zone.items():
         print(f"  {name} {year}: {count} ticks")
-    wrong = check_assumptions()
+    def ask(questions):
+        lines = "".join(question + "\n" for question in questions)
+        return subprocess.run([arguments.binary], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+
+    wrong = check_assumptions() + check_calendars(ask)
     print(f"{len(cases)} cases, {compared} ticks, {differing} cases differ, {time.monotonic() - began:.1f} s")
     sys.exit(1 if differing or wrong else 0)
 

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
-use crate::config::{Config, ScheduleFile};
+use crate::config::{Config, MOST_FILE_BYTES, ScheduleFile};
 use crate::domain::ElectionName;
 use crate::leadership::{LeadershipHandle, Report};
 use crate::telemetry::ReloadOutcome;
@@ -45,14 +45,43 @@ fn read(config: &Config, has_jobs: bool) -> Reading {
     config.load_schedule().map_err(|errors| errors.to_string())
 }
 
+/// What a look at the file found.
+enum Look {
+    /// The content that was read the last time.
+    Same,
+    /// Another one (where it can be read at all), and what it was read as.
+    Read(Option<Vec<u8>>, Reading),
+}
+
+/// Reads the file again where its content is another: a schedule of many jobs takes a while. The content is read first:
+/// should the file change in between, it is looked at once more.
+fn look(config: &Config, has_jobs: bool, before: Option<&[u8]>) -> Look {
+    let is_small = |file: &std::fs::Metadata| file.is_file() && file.len() <= MOST_FILE_BYTES;
+    let file = std::fs::metadata(&config.schedule).ok().filter(is_small);
+    let content = file.and_then(|_| std::fs::read(&config.schedule).ok());
+    if content.is_some() && content.as_deref() == before {
+        return Look::Same;
+    }
+    Look::Read(content, read(config, has_jobs))
+}
+
 impl Watcher {
     /// Looks until told to stop.
     pub(super) async fn run(self, stop: CancellationToken) {
         let mut refused: Option<String> = None;
+        let mut seen: Option<Vec<u8>> = None;
         while stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
             let (config, has_jobs) = (Arc::clone(&self.config), !self.schedule.borrow().jobs.is_empty());
+            let before = seen.clone();
             // Reading a file may block, on a network file system for long.
-            match tokio::task::spawn_blocking(move || read(&config, has_jobs)).await {
+            let looked = tokio::task::spawn_blocking(move || look(&config, has_jobs, before.as_deref())).await;
+            let (content, reading) = match looked {
+                Ok(Look::Same) => continue,
+                Ok(Look::Read(content, reading)) => (content, Ok(reading)),
+                Err(panicked) => (None, Err(panicked)),
+            };
+            seen = content;
+            match reading {
                 Ok(Ok(schedule)) => {
                     let new = in_force(schedule);
                     if self.schedule.borrow().fingerprint != new.fingerprint {

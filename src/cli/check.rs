@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::check_queries::{self, Queries};
+use super::coming::{ComingTick, notes};
 use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::output::{dash, time};
@@ -16,7 +17,7 @@ use crate::app;
 use crate::clock;
 use crate::config::{Config, renewal_interval};
 use crate::domain::job::{FoldRule, GapRule, JobDefinition};
-use crate::schedule::{DAY_RULE, Schedule, TickNote};
+use crate::schedule::{DAY_RULE, Schedule, ZONE_DATA, zones};
 
 /// How many ticks ahead are searched for what a zone does to them: a bit more than a year of daily ones.
 const LOOK_AHEAD_TICKS: usize = 400;
@@ -52,6 +53,8 @@ pub(super) struct CheckArgs {
 #[derive(Debug, Serialize)]
 struct Checked {
     schedule_fingerprint: String,
+    /// The release of the zone data in the binary.
+    zone_data: &'static str,
     jobs: Vec<CheckedJob>,
     coordinator: Option<Measured>,
     /// How many queries the store was asked about; why it was not, where it was not.
@@ -70,16 +73,9 @@ struct CheckedJob {
     dst: String,
     /// How days of month and of week go together, where both are given.
     day_rule: Option<&'static str>,
+    /// The calendar, and what becomes of ticks on its days off.
+    calendar: Option<String>,
     next: Vec<ComingTick>,
-}
-
-#[derive(Debug, Serialize)]
-struct ComingTick {
-    tick: DateTime<Utc>,
-    local: String,
-    due_at: DateTime<Utc>,
-    cutoff_at: DateTime<Utc>,
-    note: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -126,7 +122,8 @@ impl CheckArgs {
             warnings.push(format!("the queries of jobs were not checked: {left_out}"));
         }
         let fingerprint = schedule.fingerprint();
-        let checked = Checked { schedule_fingerprint: fingerprint, jobs, coordinator, queries, warnings };
+        let checked =
+            Checked { schedule_fingerprint: fingerprint, zone_data: ZONE_DATA, jobs, coordinator, queries, warnings };
         if context.output().is_json() {
             context.output().json(&checked)?;
         } else {
@@ -143,26 +140,19 @@ fn check_job(
     warnings: &mut Vec<String>,
 ) -> Result<CheckedJob, CommandError> {
     let schedule = Schedule::new(&job.timing).map_err(|error| CommandError::Unfit(format!("{}: {error}", job.name)))?;
-    let next = schedule.ticks_after(after).take(ticks.into()).map(|tick| ComingTick {
-        tick: tick.nominal,
-        local: tick.nominal.with_timezone(&job.timing.timezone).format("%a %Y-%m-%d %H:%M:%S %Z").to_string(),
-        due_at: tick.due_at,
-        cutoff_at: schedule.cutoff_at(tick.due_at),
-        note: tick.note.map(note),
-    });
-    let next = next.collect();
+    let next = schedule.ticks_after(after).take(ticks.into()).map(|tick| ComingTick::of(&schedule, &tick)).collect();
     if let Some(warning) = short_months(schedule.cron().as_str()) {
         warnings.push(format!("{}: {warning}", job.name));
     }
+    if let Some(warning) = zones::warning(job.timing.timezone) {
+        warnings.push(format!("{}: {warning}", job.name));
+    }
     if !schedule.cron().repeats_hourly() {
-        let odd = schedule.ticks_after(after).take(LOOK_AHEAD_TICKS).find_map(|tick| Some((tick.nominal, tick.note?)));
-        if let Some((at, odd)) = odd {
-            warnings.push(format!(
-                "{}: the tick at {} is at a change of the clocks: {}",
-                job.name,
-                time(at),
-                note(odd)
-            ));
+        let odd = schedule.ticks_after(after).take(LOOK_AHEAD_TICKS).find(|tick| tick.note.is_some());
+        if let Some(odd) = odd {
+            let at = time(odd.nominal);
+            let notes = notes(&schedule, &odd).join("; ");
+            warnings.push(format!("{}: the tick at {at} is at a change of the clocks: {notes}", job.name));
         }
     }
     Ok(CheckedJob {
@@ -173,6 +163,11 @@ fn check_job(
         timezone: job.timing.timezone.name().to_owned(),
         dst: dst(job.timing.gap, job.timing.fold),
         day_rule: schedule.cron().joins_days().then_some(DAY_RULE),
+        calendar: job
+            .timing
+            .business_days
+            .as_ref()
+            .map(|days| format!("{}, {}", days.calendar.name, days.roll.as_str())),
         next,
     })
 }
@@ -188,15 +183,6 @@ fn dst(gap: GapRule, fold: FoldRule) -> String {
         FoldRule::Both => "of two both are run",
     };
     format!("{gap}, {fold}")
-}
-
-fn note(note: TickNote) -> String {
-    match note {
-        TickNote::Shifted { from } => format!("{from} does not exist there and is shifted to it"),
-        TickNote::Joined { from } => format!("{from} does not exist there and falls together with it"),
-        TickNote::FirstOfTwo => "the local time exists twice; this is the first".to_owned(),
-        TickNote::SecondOfTwo => "the local time exists twice; this is the second".to_owned(),
-    }
 }
 
 /// Warns of days of the month that some months do not have.
@@ -260,10 +246,13 @@ fn show(context: &Context, checked: &Checked) -> Result<(), CommandError> {
         if let Some(rule) = job.day_rule {
             let _ = writeln!(text, "  days: {rule}");
         }
+        if let Some(calendar) = &job.calendar {
+            let _ = writeln!(text, "  calendar: {calendar}");
+        }
         for tick in &job.next {
-            let note = tick.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
+            let notes: String = tick.notes.iter().map(|note| format!("; {note}")).collect();
             let _ =
-                writeln!(text, "  next: {} ({}), cutoff {}{note}", time(tick.tick), tick.local, time(tick.cutoff_at));
+                writeln!(text, "  next: {} ({}), cutoff {}{notes}", time(tick.tick), tick.local, time(tick.cutoff_at));
         }
         text.push('\n');
     }
@@ -280,6 +269,7 @@ fn show(context: &Context, checked: &Checked) -> Result<(), CommandError> {
         let _ = writeln!(text, "queries: the store understands all {understood} of them");
     }
     let _ = writeln!(text, "schedule: {} jobs, fingerprint {}", checked.jobs.len(), checked.schedule_fingerprint);
+    let _ = writeln!(text, "zone data: {}", checked.zone_data);
     for warning in &checked.warnings {
         let _ = writeln!(text, "warning: {warning}");
     }

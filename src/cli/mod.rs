@@ -11,12 +11,15 @@
 
 mod approve;
 mod audit;
+mod backfill;
 mod check;
 mod check_queries;
+mod coming;
 mod completions;
 mod context;
 mod cordon;
 mod demo;
+mod dry_run;
 mod error;
 mod halt;
 mod history;
@@ -25,7 +28,9 @@ mod imports;
 mod merchant;
 mod migrate;
 mod output;
+mod pause;
 mod payouts;
+mod plan;
 mod receivers;
 mod reconcile;
 mod report;
@@ -94,6 +99,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Validate configuration and schedule; show what runs next and what to look out for.
     Check(check::CheckArgs),
+    /// Show coming ticks with what clock changes and holidays do to them, or what an edit of the schedule would change.
+    Plan(plan::PlanArgs),
     /// Bring the store's schema to what this release needs.
     Migrate(migrate::MigrateArgs),
     /// Bring a file of entries in: all of it or nothing.
@@ -132,6 +139,12 @@ enum Command {
     Cordon(cordon::CordonArgs),
     /// Let a replica lead again.
     Uncordon(cordon::UncordonArgs),
+    /// Have the leader open a run for each tick of a job that fell due in a span.
+    Backfill(backfill::BackfillArgs),
+    /// Pause a job, lastingly: its ticks are recorded as skipped, its open runs go on.
+    Pause(pause::PauseArgs),
+    /// End a job's pause.
+    Unpause(pause::UnpauseArgs),
     /// Stop settling and sending, in force with the next transaction.
     Halt(halt::HaltArgs),
     /// Take a halt back.
@@ -177,6 +190,7 @@ impl Cli {
             Command::Run(args) => args.execute(&context),
             Command::Demo(args) => Context::block_on(args.execute(&context)),
             Command::Check(args) => args.execute(&context),
+            Command::Plan(args) => args.execute(&context),
             Command::Migrate(args) => Context::block_on(args.execute(&context)),
             Command::Import(args) => args.execute(&context),
             Command::Imports(command) => Context::block_on(command.execute(&context)),
@@ -193,6 +207,9 @@ impl Cli {
             Command::Transfer(args) => Context::block_on(args.execute(&context)),
             Command::Cordon(args) => Context::block_on(args.execute(&context)),
             Command::Uncordon(args) => Context::block_on(args.execute(&context)),
+            Command::Backfill(args) => Context::block_on(args.execute(&context)),
+            Command::Pause(args) => Context::block_on(args.execute(&context)),
+            Command::Unpause(args) => Context::block_on(args.execute(&context)),
             Command::Halt(args) => Context::block_on(args.execute(&context)),
             Command::Resume(args) => Context::block_on(args.execute(&context)),
             Command::History(args) => Context::block_on(args.execute(&context)),

@@ -37,6 +37,10 @@ pub(super) async fn ask(
             runs::show(output, store, run).await?;
             Ok(Exit::Done)
         }
+        RequestState::Opened { runs } => {
+            opened(output, store, id, &runs).await?;
+            Ok(Exit::Done)
+        }
         RequestState::Refused { why } => Err(CommandError::Refused(format!("the leader refused request {id}: {why}"))),
         RequestState::Waiting => Err(CommandError::Away(format!(
             "no leader has taken request {id} within {wait:?}. It stays filed and is executed by the next leader of an election \
@@ -45,12 +49,30 @@ pub(super) async fn ask(
     }
 }
 
+/// The runs of a backfill, as they are now.
+async fn opened(output: Output, store: &dyn Store, id: Uuid, runs: &[i64]) -> Result<(), CommandError> {
+    let mut shown = Vec::with_capacity(runs.len());
+    for run in runs {
+        if let Some(view) = store.run_by_id(*run).await? {
+            shown.push(view.summary);
+        }
+    }
+    if output.is_json() {
+        return output.json(&serde_json::json!({ "request": id, "runs": shown }));
+    }
+    output
+        .line(&format!("{} runs are opened; they are worked on one after the other, the oldest first", runs.len()))?;
+    runs::list(output, "", &shown)
+}
+
 /// Looks until the request is answered; a store that is away for a moment is asked again.
 async fn answer(store: &dyn Store, id: Uuid, wait: Duration) -> Result<RequestState, CommandError> {
     let until = clock::boottime() + wait;
     loop {
         match store.request_state(id).await {
-            Ok(Some(done @ (RequestState::Done { .. } | RequestState::Refused { .. }))) => return Ok(done),
+            Ok(Some(
+                done @ (RequestState::Done { .. } | RequestState::Opened { .. } | RequestState::Refused { .. }),
+            )) => return Ok(done),
             Ok(Some(RequestState::Waiting)) => {}
             Ok(None) => {
                 return Err(CommandError::Internal(anyhow::anyhow!("request {id} is not in the store any more")));

@@ -134,6 +134,7 @@ fn describe(run: &RunView) -> String {
         ("pays out", sums(&run.paid_out)),
         ("leaders lost", run.deaths.to_string()),
         ("definition", short(&run.fingerprint)),
+        ("calendar", run.calendar_fingerprint.as_deref().map_or_else(dash, short)),
         ("request", run.request_id.map_or_else(dash, |id| id.to_string())),
     ];
     let lines: Vec<String> = lines.iter().map(|(what, text)| format!("{what:<13}{text}")).collect();

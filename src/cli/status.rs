@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::domain::ElectionName;
 use crate::domain::job::JobDefinition;
 use crate::leadership::{LeaderRecord, ReplicaRecord};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Tick};
 use crate::store::{ElectionStatus, JobStatus, StatusView, Store, StoreError};
 
 /// How long the coordinator is waited for; without it the rest is shown all the same.
@@ -110,9 +110,18 @@ pub(super) async fn look(config: &Config, mut elections: Vec<ElectionName>) -> S
 }
 
 /// The next tick of a job, by the definition that is in force; `None` also where it cannot be read.
-pub(super) fn next_tick(job: &JobStatus, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub(super) fn next_tick(job: &JobStatus, now: DateTime<Utc>) -> Option<Tick> {
     let definition: JobDefinition = serde_json::from_value(job.definition.clone()).ok()?;
-    Some(Schedule::new(&definition.timing).ok()?.next_after(now)?.nominal)
+    Schedule::new(&definition.timing).ok()?.next_after(now)
+}
+
+/// When it is, and where a calendar has moved it, when it is due.
+fn next(tick: Option<Tick>) -> String {
+    match tick {
+        Some(tick) if tick.due_at != tick.nominal => format!("{}, due {}", time(tick.nominal), time(tick.due_at)),
+        Some(tick) => time(tick.nominal),
+        None => dash(),
+    }
 }
 
 fn as_json(status: &StatusView, seen: &Seen) -> Result<Value, CommandError> {
@@ -121,7 +130,9 @@ fn as_json(status: &StatusView, seen: &Seen) -> Result<Value, CommandError> {
     let jobs = value.get_mut("jobs").and_then(Value::as_array_mut).into_iter().flatten();
     for (job, of) in jobs.zip(&status.jobs) {
         if let Some(job) = job.as_object_mut() {
-            job.insert("next_tick".to_owned(), json!(next_tick(of, status.now)));
+            let next = next_tick(of, status.now);
+            job.insert("next_tick".to_owned(), json!(next.map(|tick| tick.nominal)));
+            job.insert("next_due".to_owned(), json!(next.map(|tick| tick.due_at)));
         }
     }
     if let Some(value) = value.as_object_mut() {
@@ -138,9 +149,9 @@ fn show(output: Output, status: &StatusView, seen: &Seen) -> Result<(), CommandE
     show_replicas(output, seen)?;
     let job = |job: &JobStatus| {
         let last = job.last_state.map_or_else(dash, |state| state.as_str().to_owned());
-        let next = match &job.paused {
+        let coming = match &job.paused {
             Some(reason) => format!("paused: {reason}"),
-            None => time_or(next_tick(job, status.now)),
+            None => next(next_tick(job, status.now)),
         };
         vec![
             job.job.to_string(),
@@ -148,7 +159,7 @@ fn show(output: Output, status: &StatusView, seen: &Seen) -> Result<(), CommandE
             job.handler.clone(),
             time_or(job.last_tick),
             last,
-            next,
+            coming,
             short(&job.fingerprint),
         ]
     };

@@ -140,7 +140,7 @@ fn may_lead(seen: &Seen, election: &ElectionName, leader: &str, to: Option<&Repl
 fn close_tick(status: &StatusView, election: &ElectionName) -> Option<(String, DateTime<Utc>)> {
     let until = status.now + TimeDelta::seconds(CLOSE_SECONDS);
     let jobs = status.jobs.iter().filter(|job| job.election == *election && job.paused.is_none());
-    jobs.filter_map(|job| Some((job.job.to_string(), next_tick(job, status.now)?)))
+    jobs.filter_map(|job| Some((job.job.to_string(), next_tick(job, status.now)?.due_at)))
         .filter(|(_, tick)| *tick <= until)
         .min_by_key(|(_, tick)| *tick)
 }

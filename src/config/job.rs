@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::NaiveTime;
 use chrono_tz::{TZ_VARIANTS, Tz};
 
+use super::calendar::Calendars;
 use super::error::Scope;
 use super::ledger::ledger;
 use super::reader::{Checked, Context, Reported, TableReader};
@@ -14,6 +15,7 @@ use super::tree::{Node, Value};
 use super::values::{
     Read, choice, did_you_mean, duration, duration_allowed, duration_text, nearest, parsed, quoted, text, whole_u32,
 };
+use crate::domain::calendar::{BusinessDays, Roll};
 use crate::domain::job::{
     BatchDefinition, CatchUpOrder, CutoffRule, FoldRule, GapRule, HandlerDefinition, JobDefinition, Misfire, Overlap,
     RetryDefinition, Timing,
@@ -52,16 +54,14 @@ const TABLES: [(&str, &[&str]); 5] = [
 ];
 
 /// Reads one job. An error means that findings were recorded.
-pub(super) fn job(context: &Context<'_>, number: usize, node: &Node) -> Checked<JobDefinition> {
+pub(super) fn job(context: &Context<'_>, number: usize, node: &Node, calendars: &Calendars) -> Checked<JobDefinition> {
     let mut table = TableReader::new(context, path_of(number, node), node)?;
     let name = table.required("name", "a name of a-z, 0-9 and '-'", |node| parsed(node, |name| JobName::new(name)));
     let election = table.optional("election", |node| parsed(node, |name| ElectionName::new(name)));
-    let timing = timing(&mut table);
+    let timing = timing(&mut table, calendars);
     let batch = table.table("batch").and_then(batch);
     let retry = table.table("retry").and_then(retry);
     let handler = handler(&mut table);
-    table.not_yet(&["roll"], "it needs calendars; ticks are run on the day that they fall on");
-    table.not_yet(&["calendar"], "a business day is Monday to Friday");
     table.not_yet(&["statement_timeout"], "the one in the [database] table of the configuration holds for all jobs");
     table.finish();
     Ok(JobDefinition {
@@ -85,7 +85,7 @@ fn path_of(number: usize, node: &Node) -> String {
     format!("job[#{}]", number + 1)
 }
 
-fn timing(table: &mut TableReader<'_>) -> Checked<Timing> {
+fn timing(table: &mut TableReader<'_>, calendars: &Calendars) -> Checked<Timing> {
     let cron = table.required("cron", "five fields, or six with seconds first", |node| {
         let cron = text(node)?;
         rules_of(cron).map(|rules| (cron.trim().to_owned(), rules))
@@ -110,6 +110,7 @@ fn timing(table: &mut TableReader<'_>) -> Checked<Timing> {
         table.or("overlap", Overlap::Queue, |node| choice(node, &[("queue", Overlap::Queue), ("skip", Overlap::Skip)]));
     let cutoff = table.or("cutoff", CutoffRule::Before(Duration::ZERO), cutoff);
     let run_deadline = table.optional("run_deadline", |node| duration(node, &RUN_DEADLINE));
+    let business_days = business_days(table, calendars);
     let ((cron, (gap, fold)), (own_gap, own_fold)) = (cron?, dst?);
     Ok(Timing {
         cron,
@@ -123,8 +124,26 @@ fn timing(table: &mut TableReader<'_>) -> Checked<Timing> {
         catch_up_order: catch_up_order?,
         overlap: overlap?,
         cutoff: cutoff?,
+        business_days: business_days?,
         run_deadline: run_deadline?,
     })
+}
+
+/// The calendar, and what becomes of ticks on its days off.
+fn business_days(table: &mut TableReader<'_>, calendars: &Calendars) -> Checked<Option<BusinessDays>> {
+    let calendar = table.optional("calendar", |node| calendars.named(node));
+    let roll = table.optional("roll", |node| {
+        let words =
+            [Roll::Following, Roll::ModifiedFollowing, Roll::Preceding, Roll::Skip].map(|roll| (roll.as_str(), roll));
+        choice(node, &words)
+    });
+    match (calendar?, roll?) {
+        (Some(calendar), roll) => Ok(Some(BusinessDays { calendar: calendar?, roll: roll.unwrap_or(Roll::Following) })),
+        (None, Some(_)) => {
+            Err(table.refuse("roll", "says nothing without a calendar; expected one in `calendar`", Scope::Whole))
+        }
+        (None, None) => Ok(None),
+    }
 }
 
 fn timezone(node: &Node) -> Read<Tz> {

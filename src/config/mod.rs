@@ -10,6 +10,7 @@
 //!
 //! Deliberately absent: watching files (whoever reloads calls again), exit codes (`main`), warnings (`check`).
 
+mod calendar;
 mod database;
 mod error;
 mod job;
@@ -47,7 +48,7 @@ use reader::{Context, ReadFile, Reported};
 use tree::Node;
 
 /// The largest configuration or schedule file, in bytes.
-pub const MOST_FILE_BYTES: u64 = 1024 * 1024;
+pub const MOST_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 const DEFAULTS: &str = include_str!("defaults.toml");
 /// What holds in place of a file where none is named.

@@ -10,12 +10,12 @@ use super::reader::{Checked, Context, Reported, TableReader};
 use super::tree::{Node, Value, read_toml};
 use super::types::Config;
 use super::validate::MOST_ELECTIONS;
-use super::{job, keep_one_syntax_error_per_line, read_text};
+use super::{calendar, job, keep_one_syntax_error_per_line, read_text};
 use crate::domain::ElectionName;
 use crate::domain::job::{HandlerDefinition, JobDefinition, LedgerDefinition, fingerprint};
 
-/// The most jobs of a schedule: each has series of its own in the metrics.
-pub const MOST_JOBS: usize = 256;
+/// The most jobs of a schedule. Only the first few hundred have series of their own in the metrics.
+pub const MOST_JOBS: usize = 10_000;
 
 /// A schedule, complete and checked. At least one job, where there is a file; names are unique; no two jobs select the same entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,19 +121,9 @@ impl Config {
 
 fn schedule(context: &Context<'_>, root: &Node) -> Checked<Vec<JobDefinition>> {
     let mut table = TableReader::new(context, String::new(), root)?;
-    table.not_yet(&["calendar"], "a business day is Monday to Friday");
-    let tables: &[Node] = match table.node("job").map(|node| &node.value) {
-        Some(Value::List(items)) => items,
-        Some(
-            Value::Text(_) | Value::Whole(_) | Value::Flag(_) | Value::Other(_) | Value::Table(_) | Value::Variable(_),
-        ) => {
-            let reported = table.refuse("job", "expected a list of tables: write [[job]]", Scope::Key);
-            table.finish();
-            return Err(reported);
-        }
-        None => &[],
-    };
+    let (calendars, tables) = (tables(&mut table, "calendar"), tables(&mut table, "job"));
     table.finish();
+    let (calendars, tables) = (calendar::calendars(context, calendars?), tables?);
     if tables.is_empty() {
         context.push(&root.place, "job", "missing; expected at least one [[job]]".to_owned(), Scope::Whole);
     }
@@ -143,13 +133,24 @@ fn schedule(context: &Context<'_>, root: &Node) -> Checked<Vec<JobDefinition>> {
         return Err(Reported);
     }
     let read: Vec<(&Node, Checked<JobDefinition>)> =
-        tables.iter().enumerate().map(|(n, node)| (node, job::job(context, n, node))).collect();
+        tables.iter().enumerate().map(|(n, node)| (node, job::job(context, n, node, &calendars))).collect();
     let sound: Vec<(&Node, &JobDefinition)> =
         read.iter().filter_map(|(node, job)| job.as_ref().ok().map(|job| (*node, job))).collect();
     names_are_unique(context, tables);
     selections_are_apart(context, &sound);
     elections_are_few(context, root, &sound);
     read.into_iter().map(|(_, job)| job).collect()
+}
+
+/// The tables of a list.
+fn tables<'a>(table: &mut TableReader<'a>, key: &'static str) -> Checked<&'a [Node]> {
+    match table.node(key).map(|node| &node.value) {
+        Some(Value::List(items)) => Ok(items),
+        Some(
+            Value::Text(_) | Value::Whole(_) | Value::Flag(_) | Value::Other(_) | Value::Table(_) | Value::Variable(_),
+        ) => Err(table.refuse(key, format!("expected a list of tables: write [[{key}]]"), Scope::Key)),
+        None => Ok(&[]),
+    }
 }
 
 /// Also among jobs with other findings: so they are compared as written.
@@ -177,8 +178,23 @@ fn selections_are_apart(context: &Context<'_>, jobs: &[(&Node, &JobDefinition)])
             HandlerDefinition::Probe(_) => {}
         }
     }
+    // Only jobs that share a source, or take all, can share an entry.
+    let mut by_source: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut takes_all: Vec<usize> = Vec::new();
     for (n, (node, job, mine)) in ledgers.iter().enumerate() {
-        for (other_node, other, theirs) in ledgers.iter().take(n) {
+        let earlier: BTreeSet<usize> = if mine.sources.is_empty() {
+            (0..n).collect()
+        } else {
+            let same = mine.sources.iter().filter_map(|source| by_source.get(source.as_str())).flatten();
+            same.chain(&takes_all).copied().collect()
+        };
+        if mine.sources.is_empty() {
+            takes_all.push(n);
+        }
+        for source in &mine.sources {
+            by_source.entry(source).or_default().push(n);
+        }
+        for (other_node, other, theirs) in earlier.into_iter().map(|place| &ledgers[place]) {
             if let Some(shared) = overlap(mine, theirs) {
                 let problem = format!(
                     "selects entries that job \"{}\" ({}) selects too ({shared}); expected each entry to be of one job",

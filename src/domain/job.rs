@@ -9,6 +9,7 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::calendar::BusinessDays;
 use super::money::Currency;
 use super::outside::{CommandDefinition, HttpDefinition, ReceiverDefinition, SqlDefinition};
 use super::{ElectionName, JobName};
@@ -81,6 +82,9 @@ pub struct Timing {
     pub overlap: Overlap,
     /// The cutoff, relative to the due time.
     pub cutoff: CutoffRule,
+    /// Which days it runs on; `None`: on every day, and a business day of its cutoff is Monday to Friday.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub business_days: Option<BusinessDays>,
     /// Past it a run is overdue.
     #[serde(with = "optional_millis", default, skip_serializing_if = "Option::is_none")]
     pub run_deadline: Option<Duration>,

@@ -3,6 +3,7 @@
 //! Everything here is pure: no clock, no I/O, no tokio, no SQL. Decisions about money ([`netting`], [`payout`]) live here
 //! so that every store (PostgreSQL, SQLite, memory) derives the same numbers and the same bytes from the same rows.
 
+pub mod calendar;
 pub mod entry;
 pub mod instruction;
 pub mod job;
@@ -11,6 +12,7 @@ pub mod money;
 pub mod names;
 pub mod netting;
 pub mod outside;
+pub mod pause;
 pub mod payout;
 pub mod run;
 pub mod term;

@@ -4,13 +4,14 @@
 //! caller writes them and the new `evaluated_until` in one transaction. So a late, lost or doubled timer changes nothing.
 //!
 //! In this order, the first that holds decides:
-//! 1. paused: skipped, however old;
-//! 2. due together with an earlier tick of the scan (a roll): coalesced into it;
-//! 3. older than `catch_up_window`: missed;
-//! 4. no tick of the scan is past the grace: each is opened;
-//! 5. otherwise the misfire policy takes all due ones together: `run_latest` coalesces all into the newest, `run_all`
+//! 1. paused, or due in a pause that has ended: skipped, however old, and no reason for the policy to strike;
+//! 2. on a day off, and those are skipped: the same;
+//! 3. due together with an earlier tick of the scan (a roll): coalesced into it;
+//! 4. older than `catch_up_window`: missed;
+//! 5. no tick of the scan is past the grace: each is opened;
+//! 6. otherwise the misfire policy takes all due ones together: `run_latest` coalesces all into the newest, `run_all`
 //!    opens all, `skip` skips all, also those on time;
-//! 6. what would be opened while an earlier run of the job is open is skipped where `overlap = "skip"`; a run that this
+//! 7. what would be opened while an earlier run of the job is open is skipped where `overlap = "skip"`; a run that this
 //!    scan opens counts. (So `run_all` with `overlap = "skip"` opens one.)
 //!
 //! A scan that is longer than a page is continued with the next one: pass [`Scan::misfired`] on, and the outcome is that
@@ -23,8 +24,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::plan::{Schedule, Tick};
+use super::plan::{DayOff, Schedule, Tick, TickPage};
 use crate::domain::job::{Misfire, Overlap};
+use crate::domain::pause::PastPause;
 use crate::domain::run::RunState;
 
 /// The most ticks that an edit records as moved into the past, the newest of them.
@@ -39,10 +41,35 @@ pub struct ScanState {
     pub now: DateTime<Utc>,
     /// The reason, where the job is paused.
     pub paused: Option<String>,
+    /// Pauses that have ended, oldest first.
+    pub pauses: Vec<PastPause>,
     /// Whether a run of the job that a tick opened has not ended, in whatever election.
     pub run_open: bool,
     /// Whether an earlier page of the same scan had a tick past the grace. False at first.
     pub misfired: bool,
+}
+
+impl ScanState {
+    /// Why a tick that is due then is not wanted, where it is not: the pause that lasts takes every tick without an outcome,
+    /// one that has ended those that fell due in it.
+    fn pause_of(&self, due_at: DateTime<Utc>) -> Option<&str> {
+        let past = || self.pauses.iter().find(|pause| pause.holds(due_at)).map(|pause| pause.reason.as_str());
+        self.paused.as_deref().or_else(past)
+    }
+
+    /// Whether a tick is skipped for its own sake, whatever the policy.
+    fn is_unwanted(&self, tick: &Tick) -> bool {
+        tick.day_off == Some(DayOff::Skipped) || self.pause_of(tick.due_at).is_some()
+    }
+
+    /// The last tick of the scan that is wanted; of the whole scan, not of the page.
+    fn newest_wanted(&self, schedule: &Schedule, page: &TickPage) -> Option<Tick> {
+        if page.more {
+            schedule.latest_where(self.evaluated_until, self.now, |tick| !self.is_unwanted(tick))
+        } else {
+            page.ticks.iter().rev().find(|tick| !self.is_unwanted(tick)).copied()
+        }
+    }
 }
 
 /// Why a tick was skipped.
@@ -50,6 +77,8 @@ pub struct ScanState {
 pub enum SkipReason {
     /// The job is paused, for that reason.
     Paused(String),
+    /// It falls on a day off of that calendar, and `roll = "skip"`.
+    DayOff(String),
     /// `misfire = "skip"`.
     Misfire,
     /// `overlap = "skip"`, and an earlier run is open.
@@ -125,6 +154,7 @@ impl Outcome {
             Self::Open { .. } | Self::CatchUp { .. } => None,
             Self::Coalesced { into } => Some(format!("coalesced into {}", into.format("%Y-%m-%dT%H:%M:%SZ"))),
             Self::Skipped(SkipReason::Paused(reason)) => Some(format!("paused: {reason}")),
+            Self::Skipped(SkipReason::DayOff(calendar)) => Some(format!("a day off in {calendar}")),
             Self::Skipped(SkipReason::Misfire) => Some("misfire: skip".to_owned()),
             Self::Skipped(SkipReason::Overlap) => Some("overlap: an earlier run is open".to_owned()),
             Self::Skipped(SkipReason::Edited) => Some("an edit moved it into the past".to_owned()),
@@ -186,11 +216,10 @@ pub fn decide(schedule: &Schedule, state: &ScanState) -> Scan {
     }
     let page = schedule.ticks_between(state.evaluated_until, state.now);
     let grace = crate::mutant!("misfire.grace-ignored", instead of schedule.timing().misfire_grace => Duration::ZERO);
-    let misfired = state.misfired || page.ticks.iter().any(|tick| lateness(tick, state.now) > grace);
-    // Of the whole scan, not of the page; and of those due with it the one that they are coalesced into.
-    let newest =
-        if page.more { schedule.latest_between(page.complete_until, state.now) } else { page.ticks.last().copied() }
-            .and_then(|last| schedule.first_due_at(last.due_at));
+    let late = |tick: &Tick| lateness(tick, state.now) > grace && !state.is_unwanted(tick);
+    let misfired = state.misfired || page.ticks.iter().any(late);
+    // Of those due with it the one that they are coalesced into.
+    let newest = state.newest_wanted(schedule, &page).and_then(|last| schedule.first_due_at(last.due_at));
     let mut decider =
         Decider { schedule, state, misfired, newest, run_open: state.run_open, first_of_due: BTreeMap::new() };
     let decisions = page.ticks.into_iter().map(|tick| decided(schedule, tick, decider.outcome(&tick))).collect();
@@ -209,8 +238,12 @@ struct Decider<'a> {
 
 impl Decider<'_> {
     fn outcome(&mut self, tick: &Tick) -> Outcome {
-        if let Some(reason) = &self.state.paused {
-            return Outcome::Skipped(SkipReason::Paused(reason.clone()));
+        if let Some(reason) = self.state.pause_of(tick.due_at) {
+            return Outcome::Skipped(SkipReason::Paused(reason.to_owned()));
+        }
+        if tick.day_off == Some(DayOff::Skipped) {
+            let calendar = self.schedule.calendar().map(|calendar| calendar.name().to_owned());
+            return Outcome::Skipped(SkipReason::DayOff(calendar.unwrap_or_default()));
         }
         let first = *self.first_of_due.entry(tick.due_at).or_insert(tick.nominal);
         if first != tick.nominal {
@@ -267,3 +300,7 @@ pub fn settle_edit(old: &Schedule, new: &Schedule, state: &ScanState) -> Scan {
 #[cfg(test)]
 #[path = "misfire_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "outcome_tests.rs"]
+mod outcome_tests;

@@ -1,13 +1,17 @@
-use proptest::prelude::*;
-
 use super::super::plan::PAGE_TICKS;
-use super::super::plan::tests::{all_between, expressions, zones};
 use super::super::test_timing::{at, schedule, timing};
 use super::*;
 use crate::domain::job::{CutoffRule, Timing};
 
 fn state(evaluated_until: &str, now: &str) -> ScanState {
-    ScanState { evaluated_until: at(evaluated_until), now: at(now), paused: None, run_open: false, misfired: false }
+    ScanState {
+        evaluated_until: at(evaluated_until),
+        now: at(now),
+        paused: None,
+        pauses: Vec::new(),
+        run_open: false,
+        misfired: false,
+    }
 }
 
 fn minutely(change: impl FnOnce(&mut Timing)) -> Schedule {
@@ -99,6 +103,48 @@ fn what_is_older_than_the_window_is_missed() {
     assert!(scan.decisions[0].outcome.why().is_some_and(|why| why.contains("270 s late")));
     let job = minutely(|timing| timing.catch_up_window = Duration::ZERO);
     assert_eq!(labels(&decide(&job, &outage())), ["missed"; 5]);
+}
+
+#[test]
+fn a_pause_that_has_ended_takes_the_ticks_that_fell_into_it_and_no_other() {
+    let pause = |from: &str, until: &str| PastPause { from: at(from), until: at(until), reason: "audit".to_owned() };
+    let mut state = outage();
+    state.pauses = vec![
+        pause("2027-01-01T00:01:30Z", "2027-01-01T00:03:00Z"),
+        pause("2027-01-01T00:04:30Z", "2027-01-01T00:05:10Z"),
+    ];
+    let scan = decide(&minutely(|_| {}), &state);
+    assert_eq!(labels(&scan), ["coalesced", "skipped", "coalesced", "caught_up", "skipped"]);
+    assert_eq!(scan.decisions[1].outcome.why().as_deref(), Some("paused: audit"));
+    assert_eq!(scan.decisions[0].outcome, Outcome::Coalesced { into: at("2027-01-01T00:04:00Z") });
+    // What was not wanted then is no reason for the policy to strike now.
+    state.now = at("2027-01-01T00:05:05Z");
+    state.pauses = vec![pause("2027-01-01T00:00:00Z", "2027-01-01T00:04:30Z")];
+    let scan = decide(&minutely(|timing| timing.misfire = Misfire::Skip), &state);
+    assert_eq!(labels(&scan), ["skipped", "skipped", "skipped", "skipped", "run"]);
+}
+
+#[test]
+fn the_newest_wanted_tick_is_found_beyond_a_page_and_around_pauses() {
+    let mut state = state("2027-01-01T00:00:10Z", "2027-01-02T12:00:10Z");
+    state.pauses = vec![PastPause {
+        from: at("2027-01-01T20:00:00Z"),
+        until: at("2027-01-02T12:00:05Z"),
+        reason: "audit".to_owned(),
+    }];
+    let job = minutely(|_| {});
+    let mut opened = Vec::new();
+    loop {
+        let scan = decide(&job, &state);
+        opened.extend(
+            scan.decisions.iter().filter(|decision| decision.outcome.opens()).map(|decision| decision.tick.nominal),
+        );
+        (state.evaluated_until, state.misfired) = (scan.evaluated_until, scan.misfired);
+        if !scan.more {
+            break;
+        }
+    }
+    assert_eq!(opened, [at("2027-01-01T19:59:00Z")], "the newest that was wanted, in another page than the newest");
 }
 
 #[test]
@@ -250,102 +296,25 @@ fn an_edit_after_a_long_absence_comes_in_pages() {
     assert_eq!(second.decisions.len(), 440);
 }
 
-fn policies() -> impl Strategy<Value = (Misfire, Overlap, u64, u64)> {
-    (
-        prop::sample::select(vec![Misfire::RunLatest, Misfire::RunAll, Misfire::Skip]),
-        prop::sample::select(vec![Overlap::Queue, Overlap::Skip]),
-        prop::sample::select(vec![0, 1, 60, 3600]),
-        prop::sample::select(vec![0, 3600, 86_400, 200_000]),
-    )
-}
-
-/// What happens to a job between two looks at it.
-#[derive(Debug, Clone)]
-struct Turn {
-    /// Seconds that pass; below zero the store's clock is stepped back.
-    pass: i64,
-    paused: bool,
-    run_open: bool,
-    edit: Option<String>,
-}
-
-fn turns() -> impl Strategy<Value = Vec<Turn>> {
-    let pass = prop::sample::select(vec![-4000, -1, 1, 30, 61, 900, 3600, 7200, 20_000, 90_000, 250_000]);
-    let turn = (pass, prop::bool::weighted(0.2), any::<bool>(), prop::option::weighted(0.2, expressions()))
-        .prop_map(|(pass, paused, run_open, edit)| Turn { pass, paused, run_open, edit });
-    prop::collection::vec(turn, 1..12)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    #[test]
-    fn every_tick_of_the_definition_in_force_gets_one_outcome_in_order(
-        (zone, year) in zones(), first in expressions(), (misfire, overlap, grace, window) in policies(),
-        start in 0i64..31_536_000, turns in turns(), rolled in prop::bool::weighted(0.3)
-    ) {
-        let make = |cron: &str| {
-            let mut timing = timing(cron, zone);
-            (timing.misfire, timing.overlap) = (misfire, overlap);
-            timing.misfire_grace = Duration::from_secs(grace);
-            timing.catch_up_window = Duration::from_secs(window);
-            let schedule = Schedule::new(&timing).expect("valid");
-            if rolled { schedule.rolled() } else { schedule }
-        };
-        let mut job = make(&first);
-        let begin = NaiveDate::from_yo_opt(year, 1).expect("a year").and_time(chrono::NaiveTime::MIN).and_utc()
-            + TimeDelta::seconds(start);
-        let mut state = ScanState { evaluated_until: begin, now: begin, paused: None, run_open: false, misfired: false };
-        // The definitions in force: from (excluded) to (included) in due time.
-        let mut expected = Vec::new();
-        let mut found: Vec<(DateTime<Utc>, DateTime<Utc>)> = Vec::new();
-        for turn in turns {
-            state.now += TimeDelta::seconds(turn.pass);
-            state.paused = turn.paused.then(|| "closed".to_owned());
-            state.run_open = turn.run_open;
-            let before = state.evaluated_until;
-            let next = turn.edit.as_deref().map(make);
-            loop {
-                let scan = next.as_ref().map_or_else(|| decide(&job, &state), |next| settle_edit(&job, next, &state));
-                prop_assert!(scan.evaluated_until >= state.evaluated_until);
-                for decision in &scan.decisions {
-                    let tick = decision.tick;
-                    prop_assert!(tick.due_at <= state.now.max(before));
-                    prop_assert!(decision.cutoff_at <= tick.due_at);
-                    if decision.outcome == Outcome::Skipped(SkipReason::Edited) {
-                        prop_assert!(next.is_some() && !scan.more && tick.due_at <= scan.evaluated_until);
-                        continue;
-                    }
-                    prop_assert!(tick.due_at > state.evaluated_until && tick.due_at <= scan.evaluated_until);
-                    prop_assert_eq!(turn.paused, matches!(decision.outcome, Outcome::Skipped(SkipReason::Paused(_))));
-                    found.push((tick.due_at, tick.nominal));
-                }
-                if misfire == Misfire::RunLatest && scan.misfired && !scan.more {
-                    prop_assert!(scan.decisions.iter().filter(|d| d.outcome.opens()).count() <= 1);
-                }
-                if overlap == Overlap::Skip && state.run_open {
-                    prop_assert!(!scan.opens());
-                }
-                state.run_open |= scan.opens();
-                (state.evaluated_until, state.misfired) = (scan.evaluated_until, scan.misfired);
-                if !scan.more {
-                    break;
-                }
-            }
-            state.misfired = false;
-            let owed = all_between(&job, before, state.evaluated_until);
-            expected.extend(owed.iter().map(|tick| (tick.due_at, tick.nominal)));
-            if let Some(next) = next {
-                job = next;
-            }
-        }
-        prop_assert_eq!(&found, &expected);
-        prop_assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
-        let mut nominal: Vec<_> = found.iter().map(|(_, nominal)| *nominal).collect();
-        nominal.sort_unstable();
-        // An edit of a rolled job may name one nominal time under both definitions; the store's key keeps the first.
-        if !rolled {
-            prop_assert!(nominal.windows(2).all(|pair| pair[0] < pair[1]));
-        }
-    }
+#[test]
+fn a_day_off_that_is_skipped_is_recorded_and_no_reason_for_the_policy_to_strike() {
+    use crate::domain::calendar::{BuiltIn, BusinessDays, Roll};
+    let calendar = super::super::calendar::define(
+        "target2",
+        [BuiltIn::Target2].into(),
+        &super::super::calendar::USUAL_WEEKEND,
+        [].into(),
+    );
+    let mut timing = timing("0 9 * * *", "UTC");
+    timing.misfire = Misfire::Skip;
+    timing.business_days = Some(BusinessDays { calendar: calendar.expect("a calendar"), roll: Roll::Skip });
+    let job = Schedule::new(&timing).expect("valid");
+    // Easter, found on the Tuesday after it.
+    let scan = decide(&job, &state("2027-03-25T12:00:00Z", "2027-03-30T09:00:30Z"));
+    assert_eq!(labels(&scan), ["skipped", "skipped", "skipped", "skipped", "run"]);
+    assert_eq!(scan.decisions[0].outcome.why().as_deref(), Some("a day off in target2"));
+    timing.misfire = Misfire::RunLatest;
+    let job = Schedule::new(&timing).expect("valid");
+    let scan = decide(&job, &state("2027-03-24T12:00:00Z", "2027-03-26T10:00:00Z"));
+    assert_eq!(labels(&scan), ["caught_up", "skipped"], "the newest that is wanted");
 }

@@ -1,20 +1,18 @@
 //! The ticks of one definition in the order in which they fall due, and what belongs to each: cutoff and value date.
 //!
-//! A tick has a nominal time (its identity) and a due time (when it is to be run). Calendars will roll due times by days,
-//! so a scan is by due time and looks at nominal times a roll's reach to either side; `Roll` is the one place that
-//! knows. Order: due time, then nominal time.
+//! A tick has a nominal time (its identity) and a due time (when it is to be run). A calendar rolls due times by days
+//! ([`rolled`](super::rolled)), up to a month to either side. Order: due time, then nominal time.
 //!
 //! Bounds: [`PAGE_TICKS`] ticks a page (more only where ticks share the last due time), [`CALL_TICKS`] of an iterator,
 //! [`SEARCH_YEARS`] of searching.
-//!
-//! Deliberately absent: calendars, so `Roll` has one case, and business days are Monday to Friday.
 
-use std::collections::BTreeMap;
+use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 
-use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, TimeDelta, Utc, Weekday};
-
+use super::calendar::{Calendar, weekends_only};
 use super::cron::{Cron, CronError};
+use super::rolled::Rolled;
 use super::wall::{self, TickNote, Walk};
+use crate::domain::calendar::Roll;
 use crate::domain::job::{CutoffRule, GapRule, Timing};
 
 /// Ticks of one page. A page that is full says up to which due time it is complete.
@@ -43,6 +41,8 @@ pub struct Tick {
     pub due_at: DateTime<Utc>,
     /// What the zone did to it.
     pub note: Option<TickNote>,
+    /// What the calendar did to it.
+    pub day_off: Option<DayOff>,
 }
 
 /// A part of the ticks asked for, in the order of due and then nominal time.
@@ -56,38 +56,13 @@ pub struct TickPage {
     pub more: bool,
 }
 
-/// How a nominal time becomes a due time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Roll {
-    /// It is the due time.
-    None,
-    /// A calendar of the tests: weekends move to the Monday after them, or to the Friday before where that is in another
-    /// month; times of day stay.
-    #[cfg(test)]
-    Monday,
-}
-
-impl Roll {
-    fn due_at(self, nominal: DateTime<Utc>) -> DateTime<Utc> {
-        match self {
-            Self::None => nominal,
-            #[cfg(test)]
-            Self::Monday => {
-                let weekday = i64::from(nominal.weekday().num_days_from_monday());
-                let forward = nominal + TimeDelta::days(if weekday < 5 { 0 } else { 7 - weekday });
-                if forward.month() == nominal.month() { forward } else { nominal - TimeDelta::days(weekday - 4) }
-            }
-        }
-    }
-
-    /// The longest way between a nominal time and its due time.
-    const fn reach(self) -> TimeDelta {
-        match self {
-            Self::None => TimeDelta::zero(),
-            #[cfg(test)]
-            Self::Monday => TimeDelta::days(31),
-        }
-    }
+/// What the job's calendar did to a tick on a day off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DayOff {
+    /// It is due on the business day that it was rolled to.
+    Moved,
+    /// It is due when it was named, and recorded as skipped.
+    Skipped,
 }
 
 /// A job's timing, read and ready.
@@ -95,7 +70,8 @@ impl Roll {
 pub struct Schedule {
     timing: Timing,
     cron: Cron,
-    roll: Roll,
+    /// Its business days, and what becomes of ticks on others.
+    business_days: Option<(Calendar, Roll)>,
 }
 
 impl Schedule {
@@ -104,7 +80,8 @@ impl Schedule {
     /// # Errors
     /// [`ScheduleError`]: the expression is wrong, or never occurs.
     pub fn new(timing: &Timing) -> Result<Self, ScheduleError> {
-        Ok(Self { cron: Cron::parse(&timing.cron)?, timing: timing.clone(), roll: Roll::None })
+        let business_days = timing.business_days.as_ref().map(|days| (Calendar::new(&days.calendar), days.roll));
+        Ok(Self { cron: Cron::parse(&timing.cron)?, timing: timing.clone(), business_days })
     }
 
     /// The timing it was made from.
@@ -117,6 +94,12 @@ impl Schedule {
     #[must_use]
     pub const fn cron(&self) -> &Cron {
         &self.cron
+    }
+
+    /// Its calendar, where it has one.
+    #[must_use]
+    pub fn calendar(&self) -> Option<&Calendar> {
+        self.business_days.as_ref().map(|(calendar, _)| calendar)
     }
 
     /// The ticks due after an instant, in order, at most [`CALL_TICKS`] and within [`SEARCH_YEARS`].
@@ -156,14 +139,10 @@ impl Schedule {
     #[must_use]
     pub fn last_ticks(&self, after: DateTime<Utc>, until: DateTime<Utc>, most: usize) -> Vec<Tick> {
         let mut found: Vec<Tick> = Vec::new();
-        let mut end = until;
-        let mut step = TimeDelta::minutes(1);
-        while end > after && found.len() < most {
-            let start = end.checked_sub_signed(step).map_or(after, |start| start.max(after));
-            found = self.by_due(start, end).chain(found).collect();
-            end = start;
-            step = step * 4;
-        }
+        self.backwards(after, until, |ticks| {
+            found.splice(0..0, ticks.iter().copied());
+            found.len() < most
+        });
         found.split_off(found.len().saturating_sub(most))
     }
 
@@ -196,23 +175,52 @@ impl Schedule {
         }
     }
 
+    /// The ticks due in (after, until], in order.
     fn by_due(&self, after: DateTime<Utc>, until: DateTime<Utc>) -> ByDue<'_> {
-        let reach = self.roll.reach();
-        let first = after.checked_sub_signed(reach).unwrap_or(DateTime::<Utc>::MIN_UTC).timestamp().saturating_add(1);
-        let last = until.checked_add_signed(reach).unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp();
-        let Timing { timezone, gap, fold, .. } = self.timing;
-        ByDue {
-            walk: Walk::new(&self.cron, timezone, gap, fold, first, last),
-            roll: self.roll,
-            after,
-            until,
-            pending: BTreeMap::new(),
-            seen: None,
+        match &self.business_days {
+            Some((calendar, roll @ (Roll::Following | Roll::ModifiedFollowing | Roll::Preceding))) => {
+                ByDue::Rolled(Rolled::new(&self.cron, &self.timing, (calendar, *roll), after, until))
+            }
+            Some((_, Roll::Skip)) | None => {
+                let (first, last) = (after.timestamp().saturating_add(1), until.timestamp());
+                let Timing { timezone, gap, fold, .. } = self.timing;
+                ByDue::AsNamed(self, Walk::new(&self.cron, timezone, gap, fold, first, last))
+            }
+        }
+    }
+
+    /// The last tick due in (after, until] of those that are wanted. Searched backwards in growing steps.
+    #[must_use]
+    pub fn latest_where(
+        &self,
+        after: DateTime<Utc>,
+        until: DateTime<Utc>,
+        wanted: impl Fn(&Tick) -> bool,
+    ) -> Option<Tick> {
+        let mut found = None;
+        self.backwards(after, until, |ticks| {
+            found = ticks.iter().rfind(|tick| wanted(tick)).copied();
+            found.is_none()
+        });
+        found
+    }
+
+    /// Hands on the ticks due in (after, until] in spans, the last one first, for as long as `look` wants more.
+    fn backwards(&self, after: DateTime<Utc>, until: DateTime<Utc>, mut look: impl FnMut(&[Tick]) -> bool) {
+        let mut end = until;
+        let mut step = TimeDelta::minutes(1);
+        while end > after {
+            let start = end.checked_sub_signed(step).map_or(after, |start| start.max(after));
+            if !look(&self.by_due(start, end).collect::<Vec<_>>()) {
+                break;
+            }
+            end = start;
+            step = step * 4;
         }
     }
 
     /// Entries available before this instant belong to a run due then. Never after the due time. A cutoff in business
-    /// days counts days of the job's zone; a local time that does not exist is moved forward, of two the first counts.
+    /// days counts those of the job's calendar (Monday to Friday where it has none) in its zone; a local time that does not exist is moved forward, of two the first counts.
     #[must_use]
     pub fn cutoff_at(&self, due_at: DateTime<Utc>) -> DateTime<Utc> {
         match self.timing.cutoff {
@@ -221,7 +229,9 @@ impl Schedule {
                 .and_then(|span| due_at.checked_sub_signed(span))
                 .unwrap_or(DateTime::<Utc>::MIN_UTC),
             CutoffRule::BusinessDays { days, at } => {
-                let day = business_days_before(self.value_date(due_at), days.min(CUTOFF_DAYS));
+                let back =
+                    |calendar: &Calendar| calendar.business_days_before(self.value_date(due_at), days.min(CUTOFF_DAYS));
+                let day = self.calendar().map_or_else(|| back(&weekends_only()), back);
                 wall::place(self.timing.timezone, day.and_time(at)).map_or(due_at, |cutoff| cutoff.min(due_at))
             }
         }
@@ -234,60 +244,39 @@ impl Schedule {
     }
 }
 
-/// That many business days before a day; none is the day itself, business day or not.
-fn business_days_before(day: NaiveDate, days: u32) -> NaiveDate {
-    let mut day = day;
-    let mut left = days;
-    while left > 0 {
-        let Some(before) = day.checked_sub_days(Days::new(1)) else { break };
-        day = before;
-        match day.weekday() {
-            Weekday::Sat | Weekday::Sun => {}
-            Weekday::Mon | Weekday::Tue | Weekday::Wed | Weekday::Thu | Weekday::Fri => left -= 1,
-        }
-    }
-    day
-}
-
-/// Ticks by due time: a walk over nominal times that holds each back until none that follows can be due before it.
-struct ByDue<'a> {
-    walk: Walk<'a>,
-    roll: Roll,
-    after: DateTime<Utc>,
-    until: DateTime<Utc>,
-    pending: BTreeMap<(DateTime<Utc>, DateTime<Utc>), Tick>,
-    /// The last nominal time walked over.
-    seen: Option<DateTime<Utc>>,
+/// Ticks by due time.
+enum ByDue<'a> {
+    /// Each is due when it is named.
+    AsNamed(&'a Schedule, Walk<'a>),
+    /// Those on days off are due on another day.
+    Rolled(Rolled<'a>),
 }
 
 impl Iterator for ByDue<'_> {
     type Item = Tick;
 
     fn next(&mut self) -> Option<Tick> {
-        loop {
-            if let (Some(seen), Some(first)) = (self.seen, self.pending.first_entry())
-                && first.key().0 <= seen - self.roll.reach()
-            {
-                return Some(first.remove());
+        match self {
+            Self::AsNamed(schedule, walk) => {
+                let placed = walk.next()?;
+                let nominal = wall::instant(placed.second)?;
+                let is_off = |calendar: &Calendar| {
+                    wall::local_day(schedule.timing.timezone, nominal).map(|day| calendar.is_off(day))
+                };
+                let skipped = schedule.calendar().and_then(is_off) == Some(true);
+                let day_off = skipped.then_some(DayOff::Skipped);
+                Some(Tick { nominal, due_at: nominal, note: placed.note, day_off })
             }
-            let Some((nominal, note)) = self.walk.next().and_then(|at| Some((wall::instant(at.second)?, at.note)))
-            else {
-                return self.pending.pop_first().map(|(_, tick)| tick);
-            };
-            self.seen = Some(nominal);
-            let due_at = self.roll.due_at(nominal);
-            if due_at > self.after && due_at <= self.until {
-                self.pending.insert((due_at, nominal), Tick { nominal, due_at, note });
-            }
+            Self::Rolled(rolled) => rolled.next(),
         }
     }
 }
 
 #[cfg(test)]
 impl Schedule {
-    /// The same with the calendar of the tests.
+    /// The same on business days of a calendar of weekends only.
     pub(super) fn rolled(mut self) -> Self {
-        self.roll = Roll::Monday;
+        self.business_days = Some((weekends_only(), Roll::ModifiedFollowing));
         self
     }
 }

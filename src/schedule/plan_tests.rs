@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use chrono::{LocalResult, NaiveTime, SecondsFormat, TimeZone};
+use chrono::{Datelike as _, LocalResult, NaiveTime, SecondsFormat, TimeZone};
 use chrono_tz::Tz;
 use proptest::prelude::*;
 

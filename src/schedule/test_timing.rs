@@ -23,6 +23,7 @@ pub(super) fn timing(cron: &str, zone: &str) -> Timing {
         catch_up_order: CatchUpOrder::Oldest,
         overlap: Overlap::Queue,
         cutoff: CutoffRule::Before(Duration::ZERO),
+        business_days: None,
         run_deadline: None,
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! Deliberately absent: leap seconds, which neither cron nor the zone data know.
 
-use chrono::{DateTime, NaiveDateTime, Offset, TimeZone, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, Offset, TimeZone, Utc};
 use chrono_tz::Tz;
 
 use super::cron::Cron;
@@ -73,6 +73,16 @@ pub(super) const fn instant(second: i64) -> Option<DateTime<Utc>> {
 fn offset_at(zone: Tz, second: i64) -> Option<i64> {
     let utc = instant(second)?.naive_utc();
     Some(i64::from(zone.offset_from_utc_datetime(&utc).fix().local_minus_utc()))
+}
+
+/// The local time at an instant; `None` out of chrono's range.
+pub(super) fn local(zone: Tz, at: DateTime<Utc>) -> Option<NaiveDateTime> {
+    wall_at(at.timestamp(), offset_at(zone, at.timestamp())?)
+}
+
+/// The local day at an instant; `None` out of chrono's range.
+pub(super) fn local_day(zone: Tz, at: DateTime<Utc>) -> Option<NaiveDate> {
+    local(zone, at).map(|local| local.date())
 }
 
 fn wall_at(second: i64, offset: i64) -> Option<NaiveDateTime> {

@@ -10,11 +10,12 @@ use uuid::Uuid;
 
 use super::{
     Admission, ApprovalView, AuditReport, DecideOutcome, Decision, FourEyesOutcome, HistoryView, HoldReport,
-    ImportOutcome, ImportRecord, ImportView, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView,
-    ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter,
-    RunReport, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore, TransferAsked, UnitFilter,
-    UnitHistory, UnitView, UsersStatement, Wishes,
+    ImportOutcome, ImportRecord, ImportView, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView,
+    PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome,
+    RevertOutcome, RunFilter, RunReport, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore,
+    TransferAsked, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
 };
+use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, TenureId, Term};
 
 /// Whose claim is in force.
@@ -211,6 +212,22 @@ pub trait Store: Send + Sync {
 
     /// How a request went; `None` where there is no such request.
     async fn request_state(&self, request: Uuid) -> Result<Option<RequestState>, StoreError>;
+
+    /// Pauses a job, lastingly: its ticks are evaluated as ever and recorded as skipped, its open runs go on. A tick that has
+    /// no outcome yet is skipped too. Recorded as an act under the gate of the job's election, as is the next.
+    async fn pause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError>;
+
+    /// Ends a job's pause. Ticks that fell due in it are not caught up, also where they have no outcome yet.
+    async fn unpause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError>;
+
+    /// What runs of a ledger job with these cutoffs (in order), one after the other, would take of the entries that are open now.
+    /// By cutoff and currency; nothing is changed. What one of them would carry is not handed on to the next.
+    async fn preview(
+        &self,
+        job: &JobName,
+        ledger: &LedgerDefinition,
+        cutoffs: &[DateTime<Utc>],
+    ) -> Result<Vec<PreviewLine>, StoreError>;
 
     /// Imports a file: all or nothing, a no-op the second time.
     async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError>;

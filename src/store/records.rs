@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::domain::JobName;
 use crate::domain::job::{JobDefinition, LedgerDefinition};
+use crate::domain::pause::PastPause;
 use crate::domain::run::{RunKind, RunState};
 
 /// A job's row: the definition in force and how far its ticks were evaluated.
@@ -24,6 +25,8 @@ pub struct JobRow {
     pub evaluated_until: DateTime<Utc>,
     /// Why it is paused, where it is.
     pub paused: Option<String>,
+    /// Pauses that have ended and that ticks without an outcome may have fallen into, oldest first.
+    pub pauses: Vec<PastPause>,
 }
 
 /// The jobs of an election as the store has them, and the store's time.

@@ -22,6 +22,15 @@ pub enum RequestKind {
         /// Not after the store's now.
         cutoff: Option<DateTime<Utc>>,
     },
+    /// Manual runs for the ticks of a job that fell due in a span, each with its own cutoff.
+    Backfill {
+        /// The job.
+        job: JobName,
+        /// The first due time, included.
+        from: DateTime<Utc>,
+        /// The last due time, included; not after the store's now.
+        to: DateTime<Utc>,
+    },
     /// Units set aside are tried again, and their run reopened.
     RetryUnits {
         /// The run.
@@ -29,6 +38,18 @@ pub enum RequestKind {
         /// Keys; empty: all that are set aside.
         keys: BTreeSet<String>,
     },
+}
+
+impl RequestKind {
+    /// The word of the command line, as the act is written down.
+    #[must_use]
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Self::Trigger { .. } => "trigger",
+            Self::Backfill { .. } => "backfill",
+            Self::RetryUnits { .. } => "units retry",
+        }
+    }
 }
 
 /// A request that waits for the leader.
@@ -51,6 +72,13 @@ pub enum Execution {
         job: Box<JobRow>,
         /// Its tick.
         tick: TickRecord,
+    },
+    /// Open manual runs of this job row, one for each tick: all of them or none.
+    OpenMany {
+        /// The job.
+        job: Box<JobRow>,
+        /// The ticks, in the order of their due times; at least one.
+        ticks: Vec<TickRecord>,
     },
     /// Set units of a run back to pending.
     Retry {
@@ -75,6 +103,11 @@ pub enum RequestState {
         run: i64,
         /// Units set back, for a retry.
         units: u64,
+    },
+    /// Done: runs were opened, in the order of their ticks.
+    Opened {
+        /// The runs.
+        runs: Vec<i64>,
     },
     /// Refused.
     Refused {

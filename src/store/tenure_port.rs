@@ -98,6 +98,20 @@ pub trait TenureStore: Send + Sync {
     /// *Begin.* Ticks, their runs and `evaluated_until`, together.
     async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome>;
 
+    /// *Begin.* The same for several jobs, each of them once, in the order of the records. One transaction in the stores that a
+    /// deployment has: of all or of none, apart from jobs that are not as they were read.
+    async fn record_many(&self, records: Vec<TicksRecord>) -> Fenced<Vec<TicksOutcome>> {
+        let mut outcomes = Vec::with_capacity(records.len());
+        for record in records {
+            match self.record_ticks(record).await? {
+                Entered::Mine(outcome) => outcomes.push(outcome),
+                Entered::Fenced(found) => return Ok(Entered::Fenced(found)),
+                Entered::Halted(halt) => return Ok(Entered::Halted(halt)),
+            }
+        }
+        Ok(Entered::Mine(outcomes))
+    }
+
     /// *Begin.* Runs that are planning or open, oldest due first.
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>>;
 

@@ -261,6 +261,8 @@ pub struct RunView {
     pub value_date: NaiveDate,
     /// The fingerprint of the definition that it was opened under.
     pub fingerprint: String,
+    /// The fingerprint of the calendar in it, where it has one.
+    pub calendar_fingerprint: Option<String>,
     /// The request that it came from.
     pub request_id: Option<Uuid>,
     /// The term and count of batches that worked on it.

@@ -13,7 +13,7 @@ use super::planner;
 use super::scope::{Stop, Tenure};
 use crate::domain::job::JobDefinition;
 use crate::domain::{ElectionName, JobName};
-use crate::schedule::{Scan, ScanState, Schedule, decide, settle_edit};
+use crate::schedule::{Scan, Schedule, decide, settle_edit};
 use crate::store::{JobChange, JobChangeOutcome, JobRow, TicksOutcome, TicksRecord};
 
 /// How often rows that change under our hands are read again; nobody but this leader and an operator's pause changes them.
@@ -158,9 +158,8 @@ async fn settle_old(
     };
     let mut misfired = false;
     loop {
-        let run_open = planner::has_open_tick_run(tenure, row.id).await?;
-        let state =
-            ScanState { evaluated_until: row.evaluated_until, now, paused: row.paused.clone(), run_open, misfired };
+        let run_open = planner::has_open_tick_run(tenure, &row).await?;
+        let state = planner::scan_state(&row, now, run_open, misfired);
         let scan = match &new {
             Some(new) => settle_edit(&old, new, &state),
             None => decide(&old, &state),
@@ -206,6 +205,7 @@ pub(super) mod tests {
                 catch_up_order: CatchUpOrder::Oldest,
                 overlap: Overlap::Queue,
                 cutoff: CutoffRule::Before(Duration::ZERO),
+                business_days: None,
                 run_deadline: None,
             },
             handler: HandlerDefinition::Probe(ProbeDefinition::default()),
@@ -221,7 +221,7 @@ pub(super) mod tests {
     fn row(id: i64, definition: JobDefinition) -> JobRow {
         let fingerprint = definition.fingerprint();
         let evaluated_until = chrono::DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
-        JobRow { id, definition, fingerprint, evaluated_until, paused: None }
+        JobRow { id, definition, fingerprint, evaluated_until, paused: None, pauses: Vec::new() }
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod contradiction;
 pub mod edge;
 mod fate;
 mod halving;
+mod known;
 mod leave;
 pub mod observer;
 mod outside;

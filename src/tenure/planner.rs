@@ -2,19 +2,29 @@
 //!
 //! Invariant: nothing here remembers a tick. A late, lost or doubled call finds in the store what is left to do.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::known::Known;
 use super::scope::{Stop, Tenure};
 use super::timers::{LEAD, Timers};
 use crate::clock;
+use crate::domain::job::Overlap;
 use crate::domain::run::RunKind;
-use crate::schedule::{Outcome, Scan, ScanState, Schedule, TickDecision, decide};
+use crate::schedule::{Outcome, Scan, ScanState, Schedule, ScheduleError, TickDecision, decide};
 use crate::store::{JobRow, TickFate, TickRecord, TicksOutcome, TicksRecord};
 
 /// The pause before a job that could not be brought past a due tick is looked at again.
 const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
 /// How far the store's clock may lie behind what was evaluated before that is an alert.
 const STEPPED_BACK: TimeDelta = TimeDelta::seconds(5);
+
+/// Jobs whose ticks are recorded in one transaction.
+const TOGETHER: usize = 500;
+/// A job with more ticks than that, after an absence, is recorded by itself.
+const FEW: usize = 20;
 
 /// Pages of one job's ticks that are recorded in one go; the next sweep goes on after them.
 const PAGES: u32 = 50;
@@ -46,64 +56,156 @@ pub(super) fn records(scan: &Scan) -> Vec<TickRecord> {
     scan.decisions.iter().map(record).collect()
 }
 
-/// Whether a run of the job that a tick opened has not ended.
-pub(super) async fn has_open_tick_run(tenure: &Tenure, job: i64) -> Result<bool, Stop> {
-    let runs = tenure.begin("open_runs", || tenure.store.open_runs()).await?;
-    Ok(runs.iter().any(|run| run.job_id == job && run.kind == RunKind::Tick))
+/// What a scan of a job starts from.
+pub(super) fn scan_state(row: &JobRow, now: DateTime<Utc>, run_open: bool, misfired: bool) -> ScanState {
+    let (paused, pauses) = (row.paused.clone(), row.pauses.clone());
+    ScanState { evaluated_until: row.evaluated_until, now, paused, pauses, run_open, misfired }
+}
+
+/// Whether a run of the job that a tick opened has not ended, where that makes a difference.
+pub(super) async fn has_open_tick_run(tenure: &Tenure, row: &JobRow) -> Result<bool, Stop> {
+    Ok(open_tick_runs(tenure, std::iter::once(row)).await?.contains(&row.id))
 }
 
 /// Evaluates every job that is due, arms the timers, and answers when the next tick is due at the store's clock.
 ///
 /// # Errors
 /// [`Stop`].
-pub(super) async fn evaluate(tenure: &Tenure, timers: &Timers) -> Result<Option<DateTime<Utc>>, Stop> {
+pub(super) async fn evaluate(
+    tenure: &Tenure,
+    timers: &Timers,
+    known: &mut Known,
+) -> Result<Option<DateTime<Utc>>, Stop> {
     let sent = clock::boottime();
-    let view = tenure.begin("jobs", || tenure.store.jobs()).await?;
+    let mut view = tenure.begin("jobs", || tenure.store.jobs()).await?;
     tenure.clock.learn(sent, clock::boottime(), view.now);
-    let mut next_due: Option<DateTime<Utc>> = None;
-    for mut row in view.jobs {
-        let schedule = match Schedule::new(&row.definition.timing) {
-            Ok(schedule) => schedule,
-            Err(error) => {
-                tracing::error!(claim = %tenure.claim, job = %row.definition.name, %error, "the job's timing cannot be read");
-                continue;
-            }
-        };
+    known.keep(&view.jobs);
+    let mut due: Vec<(usize, Arc<Schedule>)> = Vec::new();
+    for (place, row) in view.jobs.iter().enumerate() {
         if row.evaluated_until > view.now + STEPPED_BACK {
             tracing::error!(claim = %tenure.claim, job = %row.definition.name, until = %row.evaluated_until, now = %view.now,
                 "the store's clock was stepped back: ticks go on once it has passed where it was");
         }
-        let mut due_at = schedule.next_after(row.evaluated_until).map(|tick| tick.due_at);
-        if due_at.is_some_and(|due_at| due_at <= view.now) {
-            match evaluate_one(tenure, &schedule, &mut row, view.now).await {
-                Ok(()) => {}
-                Err(Stop::Failed(error)) => {
-                    // The job stands still until it is mended; the others go on.
-                    tracing::error!(claim = %tenure.claim, job = %row.definition.name, %error, "ticks could not be recorded");
-                }
-                Err(stop @ (Stop::Ending | Stop::Halted)) => return Err(stop),
-            }
-            due_at = schedule.next_after(row.evaluated_until).map(|tick| tick.due_at.max(view.now + AGAIN));
+        match known.next_due(row) {
+            Ok(Some(due_at)) if due_at <= view.now => match known.schedule(row) {
+                Ok(schedule) => due.push((place, schedule)),
+                Err(error) => unreadable(tenure, row, &error),
+            },
+            Ok(Some(_) | None) => {}
+            Err(error) => unreadable(tenure, row, &error),
         }
-        if let Some(due_at) = due_at {
-            let wait = tenure.clock.until(due_at, clock::boottime());
-            // Nearer than that, the sweep sleeps exactly to it.
-            if wait > LEAD {
-                timers.arm(&row.definition.name, due_at, wait);
-            }
-            next_due = Some(next_due.map_or(due_at, |next| next.min(due_at)));
+    }
+    for together in due.chunks(TOGETHER) {
+        evaluate_together(tenure, &mut view.jobs, together, view.now).await?;
+    }
+    let was_due: BTreeSet<usize> = due.iter().map(|(place, _)| *place).collect();
+    let mut next_due: Option<DateTime<Utc>> = None;
+    for (place, row) in view.jobs.iter().enumerate() {
+        let Ok(Some(mut due_at)) = known.next_due(row) else { continue };
+        if was_due.contains(&place) {
+            due_at = due_at.max(view.now + AGAIN);
         }
+        let wait = tenure.clock.until(due_at, clock::boottime());
+        // Nearer than that, the sweep sleeps exactly to it.
+        if wait > LEAD {
+            timers.arm(&row.definition.name, due_at, wait);
+        }
+        next_due = Some(next_due.map_or(due_at, |next| next.min(due_at)));
     }
     Ok(next_due)
 }
 
+fn unreadable(tenure: &Tenure, row: &JobRow, error: &ScheduleError) {
+    tracing::error!(claim = %tenure.claim, job = %row.definition.name, %error, "the job's timing cannot be read");
+}
+
+/// Records what is due of several jobs in one transaction, so that those of one instant are not late for each other's sake. Where
+/// that fails, each is recorded by itself: one job's trouble is not that of the others.
+async fn evaluate_together(
+    tenure: &Tenure,
+    rows: &mut [JobRow],
+    due: &[(usize, Arc<Schedule>)],
+    now: DateTime<Utc>,
+) -> Result<(), Stop> {
+    let mut scans = Vec::with_capacity(due.len());
+    let mut records = Vec::with_capacity(due.len());
+    let mut long = Vec::new();
+    let open = open_tick_runs(tenure, due.iter().map(|(place, _)| &rows[*place])).await?;
+    for (place, schedule) in due {
+        let row = &rows[*place];
+        let scan = decide(schedule, &scan_state(row, now, open.contains(&row.id), false));
+        if scan.decisions.len() > FEW {
+            long.push((*place, schedule));
+            continue;
+        }
+        let ticks = self::records(&scan);
+        records.push(TicksRecord { job: row.clone(), evaluated_until: scan.evaluated_until, ticks });
+        scans.push((*place, scan));
+    }
+    for (place, schedule) in long {
+        alone(tenure, schedule, &mut rows[place], now).await?;
+    }
+    if records.is_empty() {
+        return Ok(());
+    }
+    crate::point!("tenure.tick.before_record");
+    let outcomes = match tenure.begin("record_ticks", || tenure.store.record_many(records.clone())).await {
+        Ok(outcomes) => outcomes,
+        Err(Stop::Failed(error)) => {
+            tracing::warn!(claim = %tenure.claim, %error, jobs = due.len(), "ticks could not be recorded together; now one by one");
+            for (place, schedule) in due {
+                alone(tenure, schedule, &mut rows[*place], now).await?;
+            }
+            return Ok(());
+        }
+        Err(stop @ (Stop::Ending | Stop::Halted)) => return Err(stop),
+    };
+    for ((place, scan), outcome) in scans.iter().zip(outcomes) {
+        let row = &mut rows[*place];
+        match outcome {
+            TicksOutcome::Recorded { opened, duplicates } => {
+                recorded(tenure, row, scan, &opened, duplicates);
+                row.evaluated_until = scan.evaluated_until;
+            }
+            TicksOutcome::Moved => {}
+            TicksOutcome::NotYet { now } => {
+                let moment = clock::boottime();
+                tenure.clock.learn(moment, moment, now);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The jobs among these that have a run open which a tick opened, where that makes a difference: with `overlap = "skip"`.
+async fn open_tick_runs<'a>(
+    tenure: &Tenure,
+    mut rows: impl Iterator<Item = &'a JobRow> + Send,
+) -> Result<BTreeSet<i64>, Stop> {
+    if rows.all(|row| row.definition.timing.overlap == Overlap::Queue) {
+        return Ok(BTreeSet::new());
+    }
+    let runs = tenure.begin("open_runs", || tenure.store.open_runs()).await?;
+    Ok(runs.iter().filter(|run| run.kind == RunKind::Tick).map(|run| run.job_id).collect())
+}
+
+/// Records what is due of one job; what fails by itself leaves it where it is until it is mended.
+async fn alone(tenure: &Tenure, schedule: &Schedule, row: &mut JobRow, now: DateTime<Utc>) -> Result<(), Stop> {
+    match evaluate_one(tenure, schedule, row, now).await {
+        Err(Stop::Failed(error)) => {
+            tracing::error!(claim = %tenure.claim, job = %row.definition.name, %error, "ticks could not be recorded");
+            Ok(())
+        }
+        done @ (Ok(()) | Err(Stop::Ending | Stop::Halted)) => done,
+    }
+}
+
 /// Records what is due of one job and moves `row.evaluated_until` along.
 async fn evaluate_one(tenure: &Tenure, schedule: &Schedule, row: &mut JobRow, now: DateTime<Utc>) -> Result<(), Stop> {
-    let mut run_open = has_open_tick_run(tenure, row.id).await?;
+    let mut run_open = has_open_tick_run(tenure, row).await?;
     let mut misfired = false;
     for _ in 0..PAGES {
-        let state =
-            ScanState { evaluated_until: row.evaluated_until, now, paused: row.paused.clone(), run_open, misfired };
+        let state = scan_state(row, now, run_open, misfired);
         let scan = decide(schedule, &state);
         let record = TicksRecord { job: row.clone(), evaluated_until: scan.evaluated_until, ticks: records(&scan) };
         crate::point!("tenure.tick.before_record");

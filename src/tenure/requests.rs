@@ -7,7 +7,8 @@ use chrono::{DateTime, SubsecRound, Utc};
 
 use super::scope::{Stop, Tenure};
 use crate::clock;
-use crate::schedule::Schedule;
+use crate::domain::JobName;
+use crate::schedule::{Schedule, Tick, backfilled};
 use crate::store::{Execution, JobRow, JobsView, PendingRequest, RequestKind, RequestState, TickFate, TickRecord};
 
 /// Names shown to whoever asked for a job that is not there.
@@ -41,6 +42,10 @@ pub(super) async fn serve(tenure: &Tenure) -> Result<(), Stop> {
                 tracing::info!(claim = %tenure.claim, request = %request.id, run, units_retried = units, "a request was executed");
                 tenure.work.notify_one();
             }
+            RequestState::Opened { runs } => {
+                tracing::info!(claim = %tenure.claim, request = %request.id, runs = runs.len(), "a request was executed");
+                tenure.work.notify_one();
+            }
             RequestState::Refused { why } => {
                 tracing::warn!(claim = %tenure.claim, request = %request.id, why, "a request was refused");
             }
@@ -55,15 +60,46 @@ pub(super) async fn serve(tenure: &Tenure) -> Result<(), Stop> {
 /// What to make of a request.
 fn decide(request: &PendingRequest, view: &JobsView) -> Execution {
     match &request.kind {
-        RequestKind::Trigger { job, tick, cutoff } => {
-            if let Some(row) = view.jobs.iter().find(|row| row.definition.name == *job) {
-                return trigger(row, view.now, *tick, *cutoff);
-            }
-            let known: BTreeSet<_> = view.jobs.iter().map(|row| row.definition.name.as_str()).collect();
-            let known = known.into_iter().take(NAMES_SHOWN).collect::<Vec<_>>().join(", ");
-            Execution::Refuse(format!("there is no job {job} in this election; there are: {known}"))
-        }
+        RequestKind::Trigger { job, tick, cutoff } => match row_of(job, view) {
+            Ok(row) => trigger(row, view.now, *tick, *cutoff),
+            Err(why) => Execution::Refuse(why),
+        },
+        RequestKind::Backfill { job, from, to } => match row_of(job, view) {
+            Ok(row) => backfill(row, view.now, *from, *to),
+            Err(why) => Execution::Refuse(why),
+        },
         RequestKind::RetryUnits { run, keys } => Execution::Retry { run: *run, keys: keys.clone() },
+    }
+}
+
+/// The row of a job, or why there is none.
+fn row_of<'a>(job: &JobName, view: &'a JobsView) -> Result<&'a JobRow, String> {
+    if let Some(row) = view.jobs.iter().find(|row| row.definition.name == *job) {
+        return Ok(row);
+    }
+    let known: BTreeSet<_> = view.jobs.iter().map(|row| row.definition.name.as_str()).collect();
+    let known = known.into_iter().take(NAMES_SHOWN).collect::<Vec<_>>().join(", ");
+    Err(format!("there is no job {job} in this election; there are: {known}"))
+}
+
+/// A manual run for each tick that fell due in the span, also where the schedule has run it already: that is what is asked
+/// for. Ticks on days off that are skipped have none.
+fn backfill(row: &JobRow, now: DateTime<Utc>, from: DateTime<Utc>, to: DateTime<Utc>) -> Execution {
+    match Schedule::new(&row.definition.timing) {
+        Ok(schedule) => match backfilled(&schedule, now, from, to) {
+            Ok(ticks) => {
+                let record = |tick: &Tick| TickRecord {
+                    tick: tick.nominal,
+                    due_at: tick.due_at,
+                    cutoff_at: schedule.cutoff_at(tick.due_at),
+                    value_date: schedule.value_date(tick.due_at),
+                    fate: TickFate::Open { caught_up: false },
+                };
+                Execution::OpenMany { job: Box::new(row.clone()), ticks: ticks.iter().map(record).collect() }
+            }
+            Err(why) => Execution::Refuse(format!("{}: {why}", row.definition.name)),
+        },
+        Err(error) => Execution::Refuse(format!("the job's timing cannot be read: {error}")),
     }
 }
 
@@ -92,7 +128,6 @@ fn trigger(row: &JobRow, now: DateTime<Utc>, tick: Option<DateTime<Utc>>, cutoff
 mod tests {
     use super::super::bringup::tests::definition;
     use super::*;
-    use crate::domain::JobName;
 
     fn at(second: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000 + second, 500_000_000).expect("in range")
@@ -105,6 +140,7 @@ mod tests {
             fingerprint: String::new(),
             evaluated_until: at(0),
             paused: None,
+            pauses: Vec::new(),
         };
         let view = JobsView { now: at(0), jobs: vec![row], unreadable: Vec::new() };
         decide(&PendingRequest { id: uuid::Uuid::nil(), kind, at: at(0) }, &view)
@@ -119,6 +155,25 @@ mod tests {
         let Execution::Open { tick, .. } = trigger("daily", None, None) else { panic!("refused") };
         assert_eq!((tick.tick, tick.cutoff_at), (at(0).trunc_subsecs(0), at(0)));
         assert_eq!(tick.due_at, tick.tick);
+    }
+
+    fn backfill(job: &str, from: i64, to: i64) -> Execution {
+        let at = |second| at(0).trunc_subsecs(0) + chrono::TimeDelta::seconds(second);
+        asked(RequestKind::Backfill { job: JobName::new(job).expect("valid"), from: at(from), to: at(to) })
+    }
+
+    #[test]
+    fn a_backfill_has_each_tick_of_its_span_with_its_own_times() {
+        let Execution::OpenMany { ticks, .. } = backfill("daily", -3 * 86_400, 0) else { panic!("refused") };
+        assert_eq!(ticks.len(), 3);
+        assert!(ticks.is_sorted_by_key(|tick| tick.due_at) && ticks.iter().all(|tick| tick.cutoff_at == tick.due_at));
+        for (from, to, says) in
+            [(0, -1, "after"), (-10, 1, "future"), (-10, -5, "no tick"), (-600 * 86_400, 0, "at most")]
+        {
+            let refused = backfill("daily", from, to);
+            assert!(matches!(&refused, Execution::Refuse(why) if why.contains(says)), "{refused:?}");
+        }
+        assert!(matches!(backfill("nightly", -10, 0), Execution::Refuse(why) if why.contains("daily")));
     }
 
     #[test]

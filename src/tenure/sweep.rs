@@ -10,6 +10,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::sync::{mpsc, watch};
 
+use super::known::Known;
 use super::promotion::record_of;
 use super::scope::{Stop, Tenure};
 use super::timers::Timers;
@@ -30,6 +31,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 struct Sweep {
     tenure: Tenure,
     timers: Timers,
+    known: Known,
     schedule: watch::Receiver<Arc<ScheduleInForce>>,
     next_due: Option<DateTime<Utc>>,
     pulse_at: Moment,
@@ -59,6 +61,7 @@ pub(super) async fn sweep(tenure: Tenure, timers: Timers, mut fired: mpsc::Recei
     let mut sweep = Sweep {
         tenure,
         timers,
+        known: Known::default(),
         schedule,
         next_due: None,
         pulse_at: now,
@@ -119,7 +122,9 @@ impl Sweep {
         }
         let is_due = self.next_due.is_none_or(|due| self.tenure.clock.until(due, clock::boottime()).is_zero());
         if is_due {
-            self.next_due = planner::evaluate(&self.tenure, &self.timers).await?.or(Some(DateTime::<Utc>::MAX_UTC));
+            self.next_due = planner::evaluate(&self.tenure, &self.timers, &mut self.known)
+                .await?
+                .or(Some(DateTime::<Utc>::MAX_UTC));
         }
         Ok(())
     }

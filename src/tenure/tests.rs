@@ -71,7 +71,14 @@ impl TenureStore for Stub {
         }
         let definition = change.definition.expect("only additions here");
         let fingerprint = definition.fingerprint();
-        let row = JobRow { id: 1, definition, fingerprint, evaluated_until: change.evaluated_until, paused: None };
+        let row = JobRow {
+            id: 1,
+            definition,
+            fingerprint,
+            evaluated_until: change.evaluated_until,
+            paused: None,
+            pauses: Vec::new(),
+        };
         self.jobs.lock().expect("no panic holds it").push(row.clone());
         Ok(Entered::Mine(JobChangeOutcome::Changed(Some(Box::new(row)))))
     }

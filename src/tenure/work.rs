@@ -1,5 +1,6 @@
 //! Which runs are worked on, and a task for each. A job's runs take turns as its overlap and catch-up rules say
-//! ([`crate::schedule::eligible_runs`]); manual runs wait for nobody.
+//! ([`crate::schedule::eligible_runs`]); manual runs wait for nobody
+//! but for those before them in the same backfill.
 //!
 //! Invariant: no hot loop. It looks when it is woken (a tick, a request, a sweep that sees open runs, a run that ended), and
 //! holds back a run that failed for a growing time; others go on.
@@ -74,7 +75,16 @@ fn choose(open: Vec<OpenRun>, begun: &BTreeSet<i64>) -> Vec<OpenRun> {
             begun: begun.contains(&run.id) || run.state == RunState::Open,
         });
     }
-    let mut eligible: BTreeSet<i64> = open.iter().filter(|run| run.kind == RunKind::Manual).map(|run| run.id).collect();
+    let mut eligible = BTreeSet::new();
+    // Runs of one backfill go one after the other, the oldest first: each takes what its own cutoff gives it.
+    let mut backfills: BTreeMap<Option<uuid::Uuid>, &OpenRun> = BTreeMap::new();
+    for run in open.iter().filter(|run| run.kind == RunKind::Manual) {
+        let first = backfills.entry(run.request_id).or_insert(run);
+        if (run.due_at, run.tick, run.id) < (first.due_at, first.tick, first.id) {
+            *first = run;
+        }
+    }
+    eligible.extend(backfills.values().map(|run| run.id));
     for (job, queued) in jobs {
         // The rules of the newest definition that a run was opened under.
         let newest = open.iter().filter(|run| run.job_id == job).max_by_key(|run| (run.due_at, run.id));
@@ -141,6 +151,18 @@ pub(super) mod tests {
 
     fn chosen(open: Vec<OpenRun>, begun: &[i64]) -> Vec<i64> {
         choose(open, &begun.iter().copied().collect()).iter().map(|run| run.id).collect()
+    }
+
+    #[test]
+    fn runs_of_one_backfill_go_one_after_the_other_and_those_of_two_beside_each_other() {
+        let of = |id, request: u128| {
+            let mut run = open(id, RunKind::Manual, false);
+            run.request_id = Some(uuid::Uuid::from_u128(request));
+            run
+        };
+        assert_eq!(chosen(vec![of(2, 1), of(1, 1), of(3, 2), of(4, 2)], &[]), [1, 3]);
+        assert_eq!(chosen(vec![of(2, 1), of(1, 1), of(3, 2)], &[1]), [3], "the first of the other one");
+        assert_eq!(chosen(vec![of(2, 1), of(4, 2)], &[]), [2, 4]);
     }
 
     #[test]

@@ -333,6 +333,7 @@ pub fn definition(name: &str, handler: HandlerDefinition) -> JobDefinition {
             catch_up_order: CatchUpOrder::Oldest,
             overlap: Overlap::Queue,
             cutoff: CutoffRule::Before(Duration::ZERO),
+            business_days: None,
             run_deadline: None,
         },
         handler,

@@ -35,6 +35,7 @@ mod payouts;
 mod recovery;
 mod rows;
 mod samples;
+mod scheduling;
 mod settling;
 mod smoke;
 mod sqlite;

@@ -18,7 +18,8 @@ impl Job {
             definition: self.definition.clone(),
             fingerprint: self.fingerprint.clone(),
             evaluated_until: self.evaluated_until,
-            paused: None,
+            paused: self.paused.as_ref().map(|pause| pause.reason.clone()),
+            pauses: self.pauses.clone(),
         }
     }
 
@@ -28,6 +29,8 @@ impl Job {
             && self.id == read.id
             && self.fingerprint == read.fingerprint
             && self.evaluated_until == read.evaluated_until
+            // A pause is in force with the next transaction.
+            && self.paused.as_ref().map(|pause| &pause.reason) == read.paused.as_ref()
     }
 }
 
@@ -98,6 +101,8 @@ impl MemoryState {
             definition: definition.clone(),
             fingerprint: definition.fingerprint(),
             evaluated_until,
+            paused: None,
+            pauses: Vec::new(),
             removed_at: None,
             term: claim.term.get(),
         };

@@ -11,15 +11,16 @@ use super::MemoryStore;
 use super::approvals::Eyes;
 use super::state::{Done, MemoryState};
 use super::tenure::MemoryTenure;
+use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::bounds::LIST_ROWS;
 use crate::store::{
     Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
     Decision, Fence, FenceReject, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome,
-    ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView,
-    ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter,
-    RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore,
-    TransferAsked, TransferWish, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
+    ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView,
+    PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome,
+    RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures,
+    TenureLimits, TenureStore, TransferAsked, TransferWish, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
 };
 
 /// There is one schema.
@@ -102,6 +103,23 @@ impl Store for MemoryStore {
 
     async fn request_state(&self, request: Uuid) -> Result<Option<RequestState>, StoreError> {
         self.look("request_state", |state, _now| state.request_state(request))
+    }
+
+    async fn pause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
+        self.operate("pause_job", |state, now| Ok(state.pause_job(job, reason, actor, now)))
+    }
+
+    async fn unpause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
+        self.operate("unpause_job", |state, now| Ok(state.unpause_job(job, reason, actor, now)))
+    }
+
+    async fn preview(
+        &self,
+        job: &JobName,
+        ledger: &LedgerDefinition,
+        cutoffs: &[DateTime<Utc>],
+    ) -> Result<Vec<PreviewLine>, StoreError> {
+        self.look("preview", |state, _now| state.preview(job, ledger, cutoffs))
     }
 
     async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError> {

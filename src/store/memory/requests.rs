@@ -28,10 +28,10 @@ impl MemoryState {
         now: DateTime<Utc>,
     ) -> Result<Done<Uuid>, StoreError> {
         let (action, target, election) = match kind {
-            RequestKind::Trigger { job, .. } => {
+            RequestKind::Trigger { job, .. } | RequestKind::Backfill { job, .. } => {
                 let found =
                     self.jobs.values().find(|found| found.definition.name == *job && found.removed_at.is_none());
-                ("trigger", format!("job {job}"), found.map(|found| found.election.clone()))
+                (kind.action(), format!("job {job}"), found.map(|found| found.election.clone()))
             }
             RequestKind::RetryUnits { run, .. } => {
                 ("units retry", format!("run {run}"), self.runs.get(run).map(|run| run.election.clone()))
@@ -78,12 +78,13 @@ impl MemoryState {
         };
         match &self.requests[place].result {
             RequestState::Waiting => {}
-            already @ (RequestState::Done { .. } | RequestState::Refused { .. }) => {
+            already @ (RequestState::Done { .. } | RequestState::Opened { .. } | RequestState::Refused { .. }) => {
                 return Ok(Done::RollBack(already.clone()));
             }
         }
         let made = match execution {
             Execution::Open { job, tick } => self.open_manual(claim, request, job, tick, now),
+            Execution::OpenMany { job, ticks } => self.open_many(claim, request, job, ticks, now),
             Execution::Retry { run, keys } => self.retry(claim, *run, keys),
             Execution::Refuse(why) => RequestState::Refused { why: why.clone() },
         };
@@ -119,6 +120,29 @@ impl MemoryState {
         let id = run.id;
         self.runs.insert(id, run);
         RequestState::Done { run: id, units: 0 }
+    }
+
+    fn open_many(
+        &mut self,
+        claim: &Claim,
+        request: Uuid,
+        job: &JobRow,
+        ticks: &[TickRecord],
+        now: DateTime<Utc>,
+    ) -> RequestState {
+        if let Some(late) = ticks.iter().find(|tick| tick.cutoff_at > now) {
+            // The same words, and nothing of the others.
+            return self.open_manual(claim, request, job, late, now);
+        }
+        let mut runs = Vec::with_capacity(ticks.len());
+        for tick in ticks {
+            match self.open_manual(claim, request, job, tick, now) {
+                RequestState::Done { run, .. } => runs.push(run),
+                // The job is another by now: of all ticks or of none.
+                refused => return refused,
+            }
+        }
+        RequestState::Opened { runs }
     }
 
     /// Sets units back to pending and reopens their run.

@@ -9,11 +9,12 @@ use crate::domain::instruction::{InstructionKind, InstructionState};
 use crate::domain::job::JobDefinition;
 use crate::domain::money::Currency;
 use crate::domain::netting::Posting;
+use crate::domain::pause::PastPause;
 use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
 use crate::domain::{ElectionName, JobName};
 use crate::store::{
-    ActView, ApprovalView, FenceHolder, Halt, ImportRecord, Lineage, RequestKind, RequestState, TermView,
+    ActView, ApprovalView, FenceHolder, Halt, ImportRecord, Lineage, PauseView, RequestKind, RequestState, TermView,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub(super) struct Job {
     pub(super) definition: JobDefinition,
     pub(super) fingerprint: String,
     pub(super) evaluated_until: DateTime<Utc>,
+    pub(super) paused: Option<PauseView>,
+    pub(super) pauses: Vec<PastPause>,
     pub(super) removed_at: Option<DateTime<Utc>>,
     pub(super) term: i64,
 }

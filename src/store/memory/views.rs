@@ -125,6 +125,12 @@ impl MemoryState {
             cutoff_at: run.cutoff_at,
             value_date: run.value_date,
             fingerprint: run.fingerprint.clone(),
+            calendar_fingerprint: run
+                .definition
+                .timing
+                .business_days
+                .as_ref()
+                .map(|days| days.calendar.fingerprint.clone()),
             request_id: run.request_id,
             batches: batches.into_iter().collect(),
             paid_out: paid.into_iter().map(|(c, sum)| (c.code().to_owned(), major(c, sum))).collect(),
@@ -211,7 +217,7 @@ impl MemoryState {
                     evaluated_until: job.evaluated_until,
                     last_tick: last.map(|run| run.tick),
                     last_state: last.map(|run| run.state),
-                    paused: None,
+                    paused: job.paused.as_ref().map(|pause| pause.reason.clone()),
                     definition: serde_json::to_value(&job.definition).unwrap_or_default(),
                 }
             })

@@ -10,6 +10,7 @@ use super::ticks;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::job::JobDefinition;
+use crate::domain::pause::PastPause;
 use crate::store::readable::{Said, readable};
 use crate::store::{JobChange, JobChangeOutcome, JobRow, JobsView, StoreError};
 
@@ -39,6 +40,7 @@ fn job_of(row: &PgRow) -> Result<JobRow, sqlx::Error> {
         fingerprint: row.try_get("fingerprint")?,
         evaluated_until: row.try_get("evaluated_until")?,
         paused: row.try_get("paused_reason")?,
+        pauses: row.try_get::<Json<Vec<PastPause>>, _>("pauses")?.0,
     })
 }
 
@@ -48,6 +50,7 @@ struct Found {
     election: String,
     fingerprint: String,
     evaluated_until: DateTime<Utc>,
+    paused: Option<String>,
     removed: bool,
     now: DateTime<Utc>,
 }
@@ -59,6 +62,7 @@ impl Found {
             election: row.try_get("election")?,
             fingerprint: row.try_get("fingerprint")?,
             evaluated_until: row.try_get("evaluated_until")?,
+            paused: row.try_get("paused_reason")?,
             removed: row.try_get("removed")?,
             now: row.try_get("now")?,
         })
@@ -70,6 +74,8 @@ impl Found {
         self.id == expected.id
             && self.fingerprint == expected.fingerprint
             && self.evaluated_until == expected.evaluated_until
+            // A pause is in force with the next transaction.
+            && self.paused == expected.paused
             && (evaluated_until == self.evaluated_until || (self.evaluated_until..=self.now).contains(&evaluated_until))
     }
 }
@@ -93,7 +99,8 @@ pub(super) async fn change_job(
             Ok(Done::RollBack(JobChangeOutcome::OtherElection(found.election)))
         }
         (Some(found), Some(expected)) if !found.removed && found.is(expected, change.evaluated_until) => {
-            ticks::insert(connection, operation, claim, expected, &change.settled).await?;
+            let ticks: Vec<_> = change.settled.iter().map(|tick| (expected, tick)).collect();
+            ticks::insert(connection, operation, claim, &ticks).await?;
             replace(connection, claim, &found, change).await
         }
         (None, None) => match &change.definition {

@@ -71,7 +71,7 @@ fn view(row: &PgRow) -> Result<PayoutView, sqlx::Error> {
 }
 
 /// Takes the gate of an election shared and answers the term in force behind it.
-async fn gate(
+pub(super) async fn gate(
     connection: &mut PgConnection,
     operation: &'static str,
     election: &str,

@@ -13,17 +13,18 @@ use super::store::{PgStore, finish};
 use super::tenure::PgTenure;
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, approvals, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, report,
-    requests, revert, runs, status, understands, unit_history, units, wishes,
+    advance, approvals, audit, binding, fence, figures, fitness, halt, history, import, migrate, pauses, payout_acts,
+    preview, report, requests, revert, runs, status, understands, unit_history, units, wishes,
 };
+use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::{
     Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
     Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome, ImportRecord,
-    ImportView, Leader, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome,
-    ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport,
-    RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore, TransferAsked,
-    UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
+    ImportView, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView, PreviewLine,
+    ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome,
+    RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
+    TenureStore, TransferAsked, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
 };
 
 /// An operation of single statements on the control pool.
@@ -116,6 +117,27 @@ impl Store for PgStore {
 
     async fn request_state(&self, request: Uuid) -> Result<Option<RequestState>, StoreError> {
         control!(self, "request_state", CONTROL, connection => requests::state(connection, request))
+    }
+
+    async fn pause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
+        let mut tx = self.control_tx("pause_job").await?;
+        let worked = within("pause_job", CONTROL, pauses::pause(tx.conn(), job, reason, actor)).await;
+        finish(tx, worked).await
+    }
+
+    async fn unpause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
+        let mut tx = self.control_tx("unpause_job").await?;
+        let worked = within("unpause_job", CONTROL, pauses::unpause(tx.conn(), job, reason, actor)).await;
+        finish(tx, worked).await
+    }
+
+    async fn preview(
+        &self,
+        job: &JobName,
+        ledger: &LedgerDefinition,
+        cutoffs: &[DateTime<Utc>],
+    ) -> Result<Vec<PreviewLine>, StoreError> {
+        reading!(self, "preview", connection => preview::preview(connection, job, ledger, cutoffs))
     }
 
     async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError> {

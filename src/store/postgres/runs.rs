@@ -95,6 +95,7 @@ async fn read_run(connection: &mut PgConnection, run: i64) -> Result<Option<RunV
         cutoff_at: row.try_get("cutoff_at")?,
         value_date: row.try_get("value_date")?,
         fingerprint: row.try_get("fingerprint")?,
+        calendar_fingerprint: row.try_get("calendar_fingerprint")?,
         request_id: row.try_get("request_id")?,
         batches: batches
             .iter()

@@ -159,6 +159,10 @@ impl TenureStore for PgTenure {
         fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_ticks(tx.conn(), &self.claim, &record))
     }
 
+    async fn record_many(&self, records: Vec<TicksRecord>) -> Fenced<Vec<TicksOutcome>> {
+        fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_many(tx.conn(), &self.claim, &records))
+    }
+
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {
         fenced!(self, Kind::Begin, "open_runs", tx => open_runs::open_runs(tx.conn(), &self.claim, &self.said))
     }

@@ -36,10 +36,13 @@ pub(super) async fn execute(
     };
     match state_of(&row).map_err(at(OPERATION))? {
         RequestState::Waiting => {}
-        already @ (RequestState::Done { .. } | RequestState::Refused { .. }) => return Ok(Done::RollBack(already)),
+        already @ (RequestState::Done { .. } | RequestState::Opened { .. } | RequestState::Refused { .. }) => {
+            return Ok(Done::RollBack(already));
+        }
     }
     let made = match execution {
         Execution::Open { job, tick } => open(connection, claim, request, job, tick).await?,
+        Execution::OpenMany { job, ticks } => open_many(connection, claim, request, job, ticks).await?,
         Execution::Retry { run, keys } => {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             retry(connection, claim, *run, &keys).await?
@@ -48,7 +51,7 @@ pub(super) async fn execute(
     };
     let state = match made {
         RequestState::Waiting => "waiting",
-        RequestState::Done { .. } => "done",
+        RequestState::Done { .. } | RequestState::Opened { .. } => "done",
         RequestState::Refused { .. } => "refused",
     };
     let done = sqlx::query(include_str!("sql/request_done.sql"))
@@ -107,6 +110,31 @@ async fn open(
 /// A deadline as whole microseconds.
 fn micros_of(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Opens a manual run for each tick, or none. Nobody else writes meanwhile, so that the job is the same for all.
+async fn open_many(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    request: Uuid,
+    job: &JobRow,
+    ticks: &[TickRecord],
+) -> Result<RequestState, StoreError> {
+    // The latest cutoff first: where it has come, so have the others, and the job is as it was read for all of them.
+    let mut order: Vec<&TickRecord> = ticks.iter().collect();
+    order.sort_by_key(|tick| std::cmp::Reverse((tick.cutoff_at, tick.tick)));
+    let mut runs = std::collections::BTreeMap::new();
+    for tick in order {
+        match open(&mut *connection, claim, request, job, tick).await? {
+            RequestState::Done { run, .. } => drop(runs.insert((tick.due_at, tick.tick), run)),
+            refused if runs.is_empty() => return Ok(refused),
+            refused => {
+                let detail = format!("job {} changed under its lock: {refused:?}", job.definition.name);
+                return Err(StoreError::Broken { operation: OPERATION, detail });
+            }
+        }
+    }
+    Ok(RequestState::Opened { runs: runs.into_values().collect() })
 }
 
 /// Sets units back to pending and reopens their run: instructions first, while their units can be told by their state.

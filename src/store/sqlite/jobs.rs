@@ -38,6 +38,7 @@ fn job_of(row: &SqliteRow) -> Result<JobRow, sqlx::Error> {
         fingerprint: row.try_get("fingerprint")?,
         evaluated_until: time(row, "evaluated_until")?,
         paused: row.try_get("paused_reason")?,
+        pauses: json(row, "pauses")?,
     })
 }
 
@@ -47,6 +48,7 @@ struct Found {
     election: String,
     fingerprint: String,
     evaluated_until: DateTime<Utc>,
+    paused: Option<String>,
     removed: bool,
     now: DateTime<Utc>,
 }
@@ -58,6 +60,7 @@ impl Found {
             election: row.try_get("election")?,
             fingerprint: row.try_get("fingerprint")?,
             evaluated_until: time(row, "evaluated_until")?,
+            paused: row.try_get("paused_reason")?,
             removed: row.try_get("removed")?,
             now: time(row, "now")?,
         })
@@ -69,6 +72,8 @@ impl Found {
         self.id == expected.id
             && self.fingerprint == expected.fingerprint
             && self.evaluated_until == expected.evaluated_until
+            // A pause is in force with the next transaction.
+            && self.paused == expected.paused
             && (evaluated_until == self.evaluated_until || (self.evaluated_until..=self.now).contains(&evaluated_until))
     }
 }

@@ -70,7 +70,7 @@ fn view(row: &SqliteRow) -> Result<PayoutView, sqlx::Error> {
 }
 
 /// The term in force of an election.
-async fn term_of(
+pub(super) async fn term_of(
     connection: &mut SqliteConnection,
     operation: &'static str,
     election: &str,

@@ -13,17 +13,18 @@ use super::tenure::SqliteTenure;
 use super::tx::{Done, read};
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, payout_acts, report, requests,
-    revert, runs, status, understands, unit_history, units, wishes,
+    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, pauses, payout_acts, preview,
+    report, requests, revert, runs, status, understands, unit_history, units, wishes,
 };
+use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::{
     Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
     Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome, ImportRecord,
-    ImportView, Leader, Lineage, MerchantHold, NewImport, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome,
-    ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport,
-    RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits, TenureStore, TransferAsked,
-    UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
+    ImportView, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView, PreviewLine,
+    ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome,
+    RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
+    TenureStore, TransferAsked, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
 };
 
 /// An operation that reads one snapshot on a control session.
@@ -130,6 +131,23 @@ impl Store for SqliteStore {
 
     async fn request_state(&self, request: Uuid) -> Result<Option<RequestState>, StoreError> {
         control!(self, "request_state", CONTROL, connection => requests::state(connection, request))
+    }
+
+    async fn pause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
+        acting!(self, "pause_job", connection => pauses::pause(connection, job, reason, actor))
+    }
+
+    async fn unpause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
+        acting!(self, "unpause_job", connection => pauses::unpause(connection, job, reason, actor))
+    }
+
+    async fn preview(
+        &self,
+        job: &JobName,
+        ledger: &LedgerDefinition,
+        cutoffs: &[DateTime<Utc>],
+    ) -> Result<Vec<PreviewLine>, StoreError> {
+        reading!(self, "preview", connection => preview::preview(connection, job, ledger, cutoffs))
     }
 
     async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError> {

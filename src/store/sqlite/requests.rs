@@ -22,13 +22,13 @@ pub(super) async fn file(
 ) -> Result<Done<Uuid>, StoreError> {
     let operation = "request";
     let (action, target, election) = match kind {
-        RequestKind::Trigger { job, .. } => {
+        RequestKind::Trigger { job, .. } | RequestKind::Backfill { job, .. } => {
             let election: Option<String> = sqlx::query_scalar(include_str!("sql/election_of_job.sql"))
                 .bind(job.as_str())
                 .fetch_optional(&mut *connection)
                 .await
                 .map_err(at(operation))?;
-            ("trigger", format!("job {job}"), election)
+            (kind.action(), format!("job {job}"), election)
         }
         RequestKind::RetryUnits { run, .. } => {
             let election: Option<String> = sqlx::query_scalar(include_str!("sql/election_of_run.sql"))

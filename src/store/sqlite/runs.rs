@@ -99,6 +99,7 @@ async fn read_run(connection: &mut SqliteConnection, run: i64) -> Result<Option<
         cutoff_at: time(row, "cutoff_at")?,
         value_date: date(row, "value_date")?,
         fingerprint: row.try_get("fingerprint")?,
+        calendar_fingerprint: row.try_get("calendar_fingerprint")?,
         request_id: maybe_id(row, "request_id")?,
         batches: batches
             .iter()

@@ -14,6 +14,27 @@ use super::tx::Done;
 use crate::domain::Claim;
 use crate::store::{JobRow, StoreError, TickFate, TickRecord, TicksOutcome, TicksRecord};
 
+/// Records ticks of several jobs in one transaction.
+pub(super) async fn record_many(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    records: &[TicksRecord],
+) -> Result<Done<Vec<TicksOutcome>>, StoreError> {
+    let mut outcomes = Vec::with_capacity(records.len());
+    let mut wrote = false;
+    for record in records {
+        outcomes.push(match record_ticks(connection, claim, record).await? {
+            Done::Commit(outcome) => {
+                wrote = true;
+                outcome
+            }
+            // It wrote nothing.
+            Done::RollBack(outcome) => outcome,
+        });
+    }
+    Ok(if wrote { Done::Commit(outcomes) } else { Done::RollBack(outcomes) })
+}
+
 /// Records ticks of one job.
 pub(super) async fn record_ticks(
     connection: &mut SqliteConnection,
@@ -43,7 +64,9 @@ pub(super) async fn record_ticks(
         .await
         .map_err(at(operation))?;
     if moved.rows_affected() != 1 {
-        return Ok(Done::RollBack(TicksOutcome::Moved));
+        // Nobody else writes: what was compared stands.
+        let detail = format!("job {} is not as it was compared", record.job.definition.name);
+        return Err(StoreError::Broken { operation, detail });
     }
     let duplicates = record.ticks.len().saturating_sub(written.rows);
     Ok(Done::Commit(TicksOutcome::Recorded {
@@ -58,6 +81,8 @@ fn compare(row: &SqliteRow, claim: &Claim, record: &TicksRecord) -> Result<(bool
         && row.try_get::<&str, _>("election")? == claim.election.as_str()
         && row.try_get::<&str, _>("fingerprint")? == job.fingerprint
         && time(row, "evaluated_until")? == job.evaluated_until
+        // A pause is in force with the next transaction.
+        && row.try_get::<Option<&str>, _>("paused_reason")? == job.paused.as_deref()
         && !row.try_get::<bool, _>("removed")?
         && job.evaluated_until <= record.evaluated_until;
     Ok((as_read, time(row, "now")?))

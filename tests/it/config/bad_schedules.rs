@@ -29,12 +29,54 @@ const AFTER_JOB: &[(&str, &[&str])] = &[
         &["s.toml:5:15: job[a].dst.gap: found the text \"first\", expected \"shift\" or \"skip\""],
     ),
     (
-        "calendar = \"target2\"\nroll = \"skip\"",
-        &["s.toml:5:12: job[a].calendar: not in this version", "s.toml:6:8: job[a].roll: not in this version"],
+        "calendar = \"target\"",
+        &[
+            "s.toml:5:12: job[a].calendar: found \"target\", expected a calendar: england-and-wales, target2, us-federal-reserve; did you mean `target2`?",
+        ],
+    ),
+    ("roll = \"skip\"", &["s.toml:5:8: job[a].roll: says nothing without a calendar"]),
+    (
+        "calendar = \"target2\"\nroll = \"folowing\"",
+        &[
+            "s.toml:6:8: job[a].roll: found the text \"folowing\", expected \"following\" or \"modified_following\" or \"preceding\" or \"skip\"; did you mean `following`?",
+        ],
+    ),
+    (
+        "calendar = \"hous\"\n[[calendar]]\nname = \"house\"\nholidays = [\"2027-02-30\", \"2300-01-01\", 2027-01-01]\nweekends = []",
+        &[
+            "s.toml:5:12: job[a].calendar: found \"hous\", expected a calendar: england-and-wales, house, target2, us-federal-reserve; did you mean `house`?",
+            "s.toml:8:13: calendar[house].holidays[0]: found \"2027-02-30\", expected a date of the years 2000 to 2199 in quotes",
+            "s.toml:8:27: calendar[house].holidays[1]: found \"2300-01-01\"",
+            "s.toml:8:41: calendar[house].holidays[2]: found 2027-01-01, expected a date",
+            "s.toml:9:1: calendar[house].weekends: unknown key; did you mean `weekend`?",
+        ],
+    ),
+    (
+        "[[calendar]]\nname = \"target2\"\n[[calendar]]\nname = \"x\"\nweekend = [\"SAT\", \"Sunday\"]",
+        &[
+            "s.toml:6:8: calendar[target2].name: target2 is built in; choose another name, and extend it",
+            "s.toml:9:19: calendar[x].weekend[1]: found the text \"Sunday\", expected \"MON\" or",
+        ],
+    ),
+    (
+        "[[calendar]]\nname = \"x\"\nextends = \"y\"\n[[calendar]]\nname = \"y\"\nextends = \"x\"\n[[calendar]]\nname = \"z\"\nextends = \"tarjet2\"",
+        &[
+            "s.toml:5:1: calendar[x].extends: extends itself",
+            "s.toml:8:1: calendar[y].extends: extends itself",
+            "s.toml:11:1: calendar[z].extends: found \"tarjet2\", expected a calendar: england-and-wales, target2, us-federal-reserve, x, y, z; did you mean `target2`?",
+        ],
+    ),
+    (
+        "[[calendar]]\nname = \"x\"\nweekend = [\"MON\", \"TUE\", \"WED\", \"THU\", \"FRI\", \"SAT\", \"SUN\"]\n[[calendar]]\nname = \"x\"\nholidays = [\"2027-01-02\", \"2027-01-02\"]",
+        &[
+            "s.toml:5:1: calendar[x]: every day of the week is off",
+            "s.toml:8:1: calendar[x].name: another calendar has this name too (s.toml:5:1)",
+            "s.toml:10:12: calendar[x].holidays: 2027-01-02 is there twice",
+        ],
     ),
     ("statement_timeout = \"5m\"", &["s.toml:5:21: job[a].statement_timeout: not in this version"]),
     ("[job.sql]\nunits = \"x\"", &["s.toml:5:1: job[a].sql: belongs to another handler; this job's is \"ledger\""]),
-    ("[[calendar]]\nname = \"house\"", &["s.toml:5:1: calendar: not in this version"]),
+    ("[calendar]\nname = \"house\"", &["s.toml:5:1: calendar: expected a list of tables: write [[calendar]]"]),
     (
         "timezone = \"Europe/Londn\"",
         &[

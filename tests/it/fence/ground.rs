@@ -167,6 +167,7 @@ pub fn definition(name: &str) -> JobDefinition {
             catch_up_order: CatchUpOrder::Oldest,
             overlap: Overlap::Queue,
             cutoff: CutoffRule::Before(Duration::ZERO),
+            business_days: None,
             run_deadline: Some(Duration::from_mins(45)),
         },
         handler: HandlerDefinition::Probe(ProbeDefinition::default()),

@@ -202,6 +202,7 @@ pub fn job(cron: &str, probe: ProbeDefinition) -> JobDefinition {
             catch_up_order: CatchUpOrder::Oldest,
             overlap: Overlap::Queue,
             cutoff: CutoffRule::Before(Duration::ZERO),
+            business_days: None,
             run_deadline: None,
         },
         handler: HandlerDefinition::Probe(probe),

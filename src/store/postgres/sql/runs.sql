@@ -4,6 +4,7 @@
 -- $4 only this run, $5 limit, $6 whether only runs that are planning or open
 select r.id, r.job, r.election, r.kind, r.tick, r.due_at, r.state, r.why, r.opened_term, r.opened_at, r.finished_at,
        r.cutoff_at, r.value_date, r.fingerprint, r.request_id, r.deaths,
+       r.definition #>> '{timing,business_days,calendar,fingerprint}' as calendar_fingerprint,
        coalesce(r.state in ('planning', 'open') and r.deadline_at < clock_timestamp(), false) as overdue,
        greatest((extract(epoch from r.opened_at - r.due_at) * 1000)::bigint, 0) as lateness_ms,
        (select count(*) from bursar.unit u where u.run_id = r.id and u.state = 'pending' and u.attempts = 0)

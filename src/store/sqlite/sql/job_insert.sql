@@ -3,4 +3,4 @@
 insert into job (name, election, definition, fingerprint, evaluated_until, term, created_at)
 select ?1, ?2, ?3, ?4, now, ?5, now from clock where true
 on conflict (name) do nothing
-returning id, definition, fingerprint, evaluated_until, paused_reason;
+returning id, definition, fingerprint, evaluated_until, paused_reason, pauses;

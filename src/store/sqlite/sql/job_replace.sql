@@ -4,4 +4,4 @@ update job
    set definition = coalesce(?2, definition), fingerprint = coalesce(?3, fingerprint), evaluated_until = ?4,
        removed_at = case when ?2 is null then (select now from clock) end, term = ?5
  where id = ?1
-returning id, definition, fingerprint, evaluated_until, paused_reason;
+returning id, definition, fingerprint, evaluated_until, paused_reason, pauses;

@@ -15,6 +15,7 @@ with page as materialized (
 )
 select r.id, r.job, r.election, r.kind, r.tick, r.due_at, r.state, r.why, r.opened_term, r.opened_at, r.finished_at,
        r.cutoff_at, r.value_date, r.fingerprint, r.request_id, r.deaths,
+       r.definition ->> '$.timing.business_days.calendar.fingerprint' as calendar_fingerprint,
        coalesce(r.state in ('planning', 'open') and r.deadline_at < (select c.now from clock c), 0) as overdue,
        max((r.opened_at - r.due_at + 500) / 1000, 0) as lateness_ms,
        (select count(*) from unit u where u.run_id = r.id and u.state = 'pending') as pending,

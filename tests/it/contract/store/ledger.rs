@@ -8,7 +8,7 @@ use bursar::domain::unit::UnitState;
 use bursar::store::{JobRow, OpenRun, PlanOutcome, PlanSource, SettleOutcome, TenureStore, UnitPick};
 use chrono::TimeDelta;
 
-use super::bench::{Bench, bulk, capture, charge, currency, definition, effect, entry, everything, fresh, mine};
+use super::bench::{Bench, actor, bulk, capture, charge, currency, definition, effect, entry, everything, fresh, mine};
 
 async fn desk(bench: &Bench, ledger: LedgerDefinition) -> (Arc<dyn TenureStore>, JobRow) {
     let leads = bench.lead(1).await;
@@ -199,4 +199,50 @@ pub async fn planning_pairs_goes_page_by_page_in_byte_order_as_the_definition_se
     let mut sorted = keys.clone();
     sorted.sort();
     assert_eq!((keys.len(), &keys), (14, &sorted));
+}
+
+pub async fn a_preview_is_what_runs_one_after_the_other_would_take_and_changes_nothing(bench: &Bench) {
+    let mut ledger = everything();
+    ledger.minimum_payout = [(currency("EUR"), 600)].into();
+    ledger.sources = ["psp".to_owned()].into();
+    let (_leads, job) = desk(bench, ledger.clone()).await;
+    let base = bench.now().await - TimeDelta::hours(10);
+    let at = |hour: i64| base + TimeDelta::hours(hour);
+    let available = |hour: i64, mut entry: bursar::domain::entry::NewEntry| {
+        entry.available_at = at(hour);
+        entry
+    };
+    let entries = vec![
+        available(1, entry("e1", "acme", "EUR", EntryKind::Capture, "10.00", "0.25")),
+        available(1, capture("e2", "beta", "EUR", "5.99")),
+        available(3, capture("e3", "acme", "EUR", "2.00")),
+        // At a cutoff, so after it.
+        available(4, capture("e4", "acme", "JPY", "100")),
+        available(6, capture("e5", "acme", "EUR", "1.00")),
+    ];
+    bench.import("psp", entries).await;
+    bench.import("another", vec![available(1, capture("e1", "acme", "EUR", "77.00"))]).await;
+    let before = bench.picture().await;
+    let cutoffs = [at(0), at(2), at(4), at(5)];
+    let found = bench.store.preview(&job.definition.name, &ledger, &cutoffs).await.expect("an answer");
+    let shown: Vec<_> = found
+        .iter()
+        .map(|line| {
+            let money = (line.amount.as_str(), line.fees.as_str(), line.paid.as_str());
+            (line.cutoff, line.currency.as_str(), line.units, line.entries, line.payouts, money)
+        })
+        .collect();
+    assert_eq!(bench.picture().await, before, "nothing changed");
+    assert_eq!(
+        shown,
+        [
+            (1, "EUR", 2, 2, 1, ("15.99", "0.25", "9.75")),
+            (2, "EUR", 1, 1, 0, ("2.00", "0.00", "0.00")),
+            (3, "JPY", 1, 1, 1, ("100", "0", "100")),
+        ]
+    );
+    bench.store.hold_merchant("acme", "looked into", &actor()).await.expect("held");
+    let held = bench.store.preview(&job.definition.name, &ledger, &cutoffs).await.expect("an answer");
+    assert_eq!(held.iter().map(|line| (line.cutoff, line.units)).collect::<Vec<_>>(), [(1, 1)]);
+    bench.store.release_merchant("acme", "was right", &actor()).await.expect("released");
 }

@@ -12,6 +12,7 @@ mod four_eyes;
 mod imports;
 mod jobs;
 mod ledger;
+mod pauses;
 mod payouts;
 mod recovery;
 mod refusals;
@@ -122,6 +123,10 @@ macro_rules! contract {
                     a_job_of_another_election_stays_there,
                     ticks_are_recorded_once_and_bring_their_job_forward,
                     nothing_is_recorded_before_the_stores_clock_or_where_the_job_is_not_as_it_was_read;
+                pauses:
+                    a_pause_lasts_until_it_is_ended_and_each_is_written_down_once,
+                    ticks_are_not_recorded_by_whoever_has_not_seen_the_pause,
+                    a_pause_outlives_an_edit_and_not_a_removal;
                 units:
                     planning_goes_page_by_page_in_byte_order_and_may_be_repeated,
                     a_run_without_units_ends_at_once,
@@ -147,6 +152,7 @@ macro_rules! contract {
                     a_trigger_opens_one_manual_run_however_often_it_is_executed,
                     what_does_not_exist_cannot_be_asked_for,
                     a_manual_run_is_refused_where_its_job_is_another_or_its_cutoff_lies_ahead,
+                    a_backfill_opens_a_run_for_each_of_its_ticks_or_none,
                     a_retry_sets_back_what_is_set_aside_and_nothing_else,
                     a_call_that_was_final_without_effect_is_retried_under_a_key_of_its_own,
                     a_held_call_of_a_receiver_that_is_idempotent_is_retried_under_its_key_and_in_doubt;
@@ -160,7 +166,8 @@ macro_rules! contract {
                     what_is_not_available_before_the_cutoff_or_came_late_waits_for_the_next_run,
                     two_runs_that_have_one_merchant_bind_each_entry_once,
                     a_unit_whose_sums_leave_the_range_is_set_aside_alone_and_binds_nothing,
-                    planning_pairs_goes_page_by_page_in_byte_order_as_the_definition_selects;
+                    planning_pairs_goes_page_by_page_in_byte_order_as_the_definition_selects,
+                    a_preview_is_what_runs_one_after_the_other_would_take_and_changes_nothing;
                 report:
                     lines_unit_journal_instruction_and_report_agree_in_every_currency,
                     what_is_rejected_or_returned_is_carried_by_its_run_and_brought_into_the_next,

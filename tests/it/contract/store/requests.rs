@@ -6,7 +6,7 @@ use bursar::domain::JobName;
 use bursar::domain::run::{RunKind, RunState};
 use bursar::domain::unit::UnitState;
 use bursar::store::{
-    CallFate, Execution, JobChange, RequestKind, RequestState, StoreError, TenureStore, TickRecord, UnitFilter,
+    CallFate, Execution, JobChange, JobRow, RequestKind, RequestState, StoreError, TenureStore, TickRecord, UnitFilter,
 };
 use chrono::TimeDelta;
 use uuid::Uuid;
@@ -84,6 +84,47 @@ pub async fn a_manual_run_is_refused_where_its_job_is_another_or_its_cutoff_lies
     let gone = Execution::Open { job: Box::new(row), tick: tick(now, OPEN) };
     assert!(matches!(mine(leads.execute(request, gone).await), RequestState::Refused { .. }));
     assert!(mine(leads.open_runs().await).is_empty());
+}
+
+pub async fn a_backfill_opens_a_run_for_each_of_its_ticks_or_none(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let row = bench.job(leads.as_ref(), probe("job")).await;
+    let now = bench.now().await;
+    let ticks: Vec<TickRecord> = (1..=3).rev().map(|hours| tick(now - TimeDelta::hours(hours), OPEN)).collect();
+    let kind = RequestKind::Backfill {
+        job: JobName::new("job").expect("a name"),
+        from: now - TimeDelta::hours(3),
+        to: now - TimeDelta::hours(1),
+    };
+    let ask = async || bench.store.request(&kind, &actor(), Some("paused")).await.expect("filed");
+    let many =
+        |job: &JobRow, ticks: &[TickRecord]| Execution::OpenMany { job: Box::new(job.clone()), ticks: ticks.to_vec() };
+    let mut ahead = ticks.clone();
+    ahead[0].cutoff_at = now + TimeDelta::hours(1);
+    let mut other = row.clone();
+    other.fingerprint = "0".repeat(64);
+    for execution in [many(&row, &ahead), many(&other, &ticks)] {
+        let refused = mine(leads.execute(ask().await, execution).await);
+        assert!(matches!(&refused, RequestState::Refused { why } if why.contains("ask again")), "{refused:?}");
+    }
+    assert!(mine(leads.open_runs().await).is_empty(), "none of them");
+    let request = ask().await;
+    assert_eq!(mine(leads.requests().await)[0].kind, kind);
+    let made = mine(leads.execute(request, many(&row, &ticks)).await);
+    let RequestState::Opened { runs } = &made else { panic!("{made:?}") };
+    let before = bench.picture().await;
+    assert_eq!(mine(leads.execute(request, many(&row, &ticks)).await), made);
+    assert_eq!(bench.picture().await, before, "it was executed already");
+    assert_eq!(bench.store.request_state(request).await, Ok(Some(made.clone())));
+    let open = mine(leads.open_runs().await);
+    assert_eq!(open.iter().map(|run| run.id).collect::<Vec<_>>(), *runs, "in the order of their ticks");
+    for (run, asked) in open.iter().zip(&ticks) {
+        assert_eq!((run.kind, run.request_id), (RunKind::Manual, Some(request)));
+        let micros = |time: chrono::DateTime<chrono::Utc>| time.timestamp_micros();
+        assert_eq!((micros(run.tick), micros(run.cutoff_at)), (micros(asked.tick), micros(asked.cutoff_at)));
+    }
+    let acts = bench.store.history(10).await.expect("an answer").acts;
+    assert_eq!((acts[0].action.as_str(), acts[0].target.as_str()), ("backfill", "job job"));
 }
 
 pub async fn a_retry_sets_back_what_is_set_aside_and_nothing_else(bench: &Bench) {
