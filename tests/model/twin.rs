@@ -95,6 +95,7 @@ fn definition(idempotent: bool) -> JobDefinition {
             catch_up_order: CatchUpOrder::Oldest,
             overlap: Overlap::Queue,
             cutoff: CutoffRule::Before(Duration::ZERO),
+            business_days: None,
             run_deadline: None,
         },
         handler: HandlerDefinition::Probe(ProbeDefinition {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bursar::domain::job::LedgerDefinition;
 use bursar::domain::{Claim, ElectionName, JobName, Term};
 use bursar::store::memory::MemoryStore;
 use bursar::store::*;
@@ -130,6 +131,23 @@ impl Store for SimStore {
         actor: &Actor,
     ) -> Result<TransferAsked, StoreError> {
         self.inner.ask_transfer(election, term, to, reason, actor).await
+    }
+
+    async fn pause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
+        self.inner.pause_job(job, reason, actor).await
+    }
+
+    async fn unpause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
+        self.inner.unpause_job(job, reason, actor).await
+    }
+
+    async fn preview(
+        &self,
+        job: &JobName,
+        ledger: &LedgerDefinition,
+        cutoffs: &[DateTime<Utc>],
+    ) -> Result<Vec<PreviewLine>, StoreError> {
+        self.inner.preview(job, ledger, cutoffs).await
     }
 
     async fn report(&self, job: &JobName, tick: DateTime<Utc>) -> Result<Vec<RunReport>, StoreError> {

@@ -58,7 +58,7 @@ impl MemoryState {
                 RequestKind::RetryUnits { run, keys } => {
                     *run == unit.run_id && (keys.is_empty() || keys.contains(&unit.key))
                 }
-                RequestKind::Trigger { .. } => false,
+                RequestKind::Trigger { .. } | RequestKind::Backfill { .. } => false,
             })
         };
         let run = unit.run_id.to_string();

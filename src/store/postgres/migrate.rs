@@ -36,7 +36,7 @@ const MIGRATIONS: &[Migration] = &migrations![
     5 "0005_payouts",
     6 "0006_four_eyes",
     7 "0007_pauses",
-    9 "0009_wishes",
+    8 "0008_wishes",
 ];
 
 /// The schema number of this release: its highest migration.

@@ -31,8 +31,8 @@ const MIGRATIONS: &[Migration] = &migrations![
     2 "0002_runs",
     3 "0003_money",
     4 "0004_payouts",
-    6 "0006_pauses",
-    8 "0008_wishes",
+    5 "0005_pauses",
+    6 "0006_wishes",
 ];
 
 /// The schema number of this release: its highest migration.
