@@ -153,6 +153,7 @@ fn timing(draw: &mut Draw) -> Timing {
         catch_up_order: draw.one(&[CatchUpOrder::Oldest, CatchUpOrder::Newest]),
         overlap: draw.one(&[Overlap::Queue, Overlap::Skip]),
         cutoff: CutoffRule::Before(Duration::ZERO),
+        business_days: None,
         run_deadline: None,
     }
 }
