@@ -4,6 +4,12 @@
 //! `cargo run --release --example wire -- ask PORT REQUESTS CONCURRENCY` makes so many, and prints the seconds that it took.
 //! Nothing is written down, signed, fenced or checked: it is what bursar is measured beside.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a bare client that times itself and says how long"
+)]
+
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::sync::Arc;

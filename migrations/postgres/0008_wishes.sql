@@ -8,7 +8,7 @@ create table bursar.cordon (
 
 -- The last hand-over asked for; it means nothing once another term is in force.
 create table bursar.transfer (
-    election   text   primary key references bursar.fence,
+    election   text   primary key,
     term       bigint not null,
     to_replica text,
     act_id     bigint not null references bursar.operator_act

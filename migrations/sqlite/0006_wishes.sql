@@ -8,7 +8,7 @@ create table cordon (
 
 -- The last hand-over asked for; it means nothing once another term is in force.
 create table transfer (
-    election   text    primary key references fence (election),
+    election   text    primary key,
     term       integer not null,
     to_replica text,
     act_id     integer not null references operator_act (id)

@@ -127,7 +127,7 @@ pub fn statement(module: &str, file: &'static str, text: &'static str) -> &'stat
         // Kept as long as the process lives: a statement is asked for each time that it is made.
         Box::leak(text.replace(on.sound, on.broken).into_boxed_str())
     });
-    *broken
+    broken
 }
 
 #[cfg(test)]

@@ -250,9 +250,11 @@ fn show(context: &Context, checked: &Checked) -> Result<(), CommandError> {
             let _ = writeln!(text, "  calendar: {calendar}");
         }
         for tick in &job.next {
-            let notes: String = tick.notes.iter().map(|note| format!("; {note}")).collect();
-            let _ =
-                writeln!(text, "  next: {} ({}), cutoff {}{notes}", time(tick.tick), tick.local, time(tick.cutoff_at));
+            let _ = write!(text, "  next: {} ({}), cutoff {}", time(tick.tick), tick.local, time(tick.cutoff_at));
+            for note in &tick.notes {
+                let _ = write!(text, "; {note}");
+            }
+            text.push('\n');
         }
         text.push('\n');
     }

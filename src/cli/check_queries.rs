@@ -81,9 +81,8 @@ pub(super) async fn ask(config: &Config, jobs: &[JobDefinition]) -> Result<Queri
 }
 
 async fn ask_all(store: &dyn Store, schedule: &Path, queries: &[Query<'_>]) -> Result<Vec<String>, StoreError> {
-    match store.health().await {
-        Err(error @ (StoreError::Schema { .. } | StoreError::Unreachable { .. })) => return Err(error),
-        Ok(_) | Err(_) => {}
+    if let Err(error @ (StoreError::Schema { .. } | StoreError::Unreachable { .. })) = store.health().await {
+        return Err(error);
     }
     let mut wrong = Vec::new();
     for query in queries {

@@ -58,8 +58,14 @@ pub(super) fn records(scan: &Scan) -> Vec<TickRecord> {
 
 /// What a scan of a job starts from.
 pub(super) fn scan_state(row: &JobRow, now: DateTime<Utc>, run_open: bool, misfired: bool) -> ScanState {
-    let (paused, pauses) = (row.paused.clone(), row.pauses.clone());
-    ScanState { evaluated_until: row.evaluated_until, now, paused, pauses, run_open, misfired }
+    ScanState {
+        evaluated_until: row.evaluated_until,
+        now,
+        paused: row.paused.clone(),
+        pauses: row.pauses.clone(),
+        run_open,
+        misfired,
+    }
 }
 
 /// Whether a run of the job that a tick opened has not ended, where that makes a difference.

@@ -270,8 +270,8 @@ fn a_file_that_cannot_be_read_is_named() {
     std::fs::write(&binary, b"a = 1\nb = \"\xff\"\n").expect("written");
     assert!(load(&binary, &[]).expect_err("binary").contains("binary.toml: line 2 is not UTF-8"));
     let large = folder.path().join("large.toml");
-    std::fs::write(&large, vec![b'#'; 1024 * 1024 + 1]).expect("written");
-    assert!(load(&large, &[]).expect_err("large").contains("it has more than 1048576 bytes"));
+    std::fs::write(&large, vec![b'#'; 8 * 1024 * 1024 + 1]).expect("written");
+    assert!(load(&large, &[]).expect_err("large").contains("it has more than 8388608 bytes"));
     let marked = folder.path().join("marked.toml");
     std::fs::write(&marked, format!("\u{feff}{}", GOOD.replace('\n', "\r\n"))).expect("written");
     load(&marked, &[]).expect("a byte-order mark and CRLF are no fault");

@@ -222,7 +222,7 @@ async fn what_is_not_there_names_what_is_and_the_status_shows_no_definition() {
     let cluster = Setup::new(1, NEVER).start().await;
     cluster.wait_leader(STARTED).await;
     let replica = cluster.replica(0);
-    let answer = reqwest::get(format!("http://127.0.0.1:{}/", replica.http_port())).await.expect("it answers");
+    let answer = reqwest::get(format!("http://127.0.0.1:{}/nothing", replica.http_port())).await.expect("it answers");
     assert_eq!(answer.status().as_u16(), 404);
     assert!(answer.text().await.expect("text").contains("/status.json"));
     let status = eventually(STARTED, "the store's status is shown", async || {

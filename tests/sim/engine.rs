@@ -29,7 +29,7 @@ use crate::world::World;
 /// The longest turn, milliseconds: what happens within one turn of one replica, nobody else sees in between.
 const LONGEST_TURN: u64 = 25;
 /// How long after the last trouble everything must be as it should.
-pub const HEALED_WITHIN: Duration = Duration::from_secs(60);
+pub const HEALED_WITHIN: Duration = Duration::from_mins(1);
 /// When trouble is over.
 const CALM: Duration = Duration::from_millis(crate::scenario::TROUBLE.end + 4_000);
 
@@ -191,7 +191,7 @@ impl Engine {
                 return;
             }
             process.paused = None;
-            let missed = own(now - since);
+            let missed = own(now.saturating_sub(since));
             process.passed += missed;
             process.runtime.block_on(tokio::time::advance(Duration::from_micros(missed)));
         }

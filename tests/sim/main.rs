@@ -51,6 +51,7 @@ fn keep_panics() {
 }
 
 /// Runs one seed on this thread.
+#[must_use]
 pub fn simulate(seed: u64, broken: Break) -> Outcome {
     keep_panics();
     engine::run(seed, broken)

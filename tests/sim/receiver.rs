@@ -129,9 +129,8 @@ impl State {
             Some(booking) if habits.idempotent => {
                 return Reply { body: echo(&booking.body, "paid"), silent: unanswered, ..status(200) };
             }
-            Some(_) => {}
             None if chance(habits.refusing) => return Reply { silent: unanswered, ..status(422) },
-            None => {}
+            Some(_) | None => {}
         }
         let failing = chance(habits.failing);
         if failing && chance(500) {
@@ -222,7 +221,7 @@ async fn serve(world: Weak<World>, place: usize, incarnation: u32, host: String,
         tokio::time::sleep(back).await;
         let mut head = format!("HTTP/1.1 {} X\r\ncontent-length: {}\r\n", reply.status, reply.body.len());
         if let Some(highest) = reply.highest {
-            head.push_str(&format!("fencing-highest: {highest}\r\n"));
+            head = format!("{head}fencing-highest: {highest}\r\n");
         }
         let text = format!("{head}content-type: application/json\r\n\r\n{}", reply.body);
         if stream.write_all(text.as_bytes()).await.is_err() {

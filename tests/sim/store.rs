@@ -1,8 +1,6 @@
 //! One replica's way to the store: the ports in front of the memory store, with operations that take time, are lost, or are
 //! not answered; and what the judge sees of each.
 
-#![expect(clippy::wildcard_imports, reason = "both ports, whole: every name that they are made of")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

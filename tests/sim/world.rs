@@ -30,6 +30,7 @@ const MOST_LOG: usize = 64 << 20;
 
 /// One replica's link to one server.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_field_names, reason = "each says until when")]
 pub struct Link {
     /// Until when it is cut.
     pub cut_until: Duration,

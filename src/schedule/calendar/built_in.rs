@@ -26,8 +26,11 @@ const PROCLAIMED: [(i32, u32, u32); 6] = [
     (2023, 5, 8),  // the coronation of King Charles III
 ];
 
+/// Year, month, day of the month.
+type Day = (i32, u32, u32);
+
 /// Bank holidays of England and Wales that were moved for one year: from, and to.
-const MOVED: [((i32, u32, u32), (i32, u32, u32)); 4] = [
+const MOVED: [(Day, Day); 4] = [
     ((2002, 5, 27), (2002, 6, 4)), // spring, to the Golden Jubilee
     ((2012, 5, 28), (2012, 6, 4)), // spring, to the Diamond Jubilee
     ((2020, 5, 4), (2020, 5, 8)),  // early May, to 75 years of VE Day

@@ -176,7 +176,7 @@ async fn pick(
             "over_limit" => picked.holds.push(id, "over_limit", None),
             "moved" => picked.holds.push(id, "unknown", Some("in doubt at another receiver than the job's now")),
             "forgotten" => {
-                picked.holds.push(id, "unknown", Some("put off until the receiver may have forgotten its key"))
+                picked.holds.push(id, "unknown", Some("put off until the receiver may have forgotten its key"));
             }
             "expired" => {
                 picked.holds.push(id, "unknown", Some("in doubt, and its key may be forgotten by the receiver"));

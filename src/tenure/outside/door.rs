@@ -34,7 +34,7 @@ impl Said {
         match outcome {
             CallOutcome::Done => Self::Did,
             CallOutcome::Refused { .. } => Self::No,
-            CallOutcome::Stopped { reason, why } => Self::Stop(*reason, why.clone()),
+            CallOutcome::Stopped { reason, why } => Self::Stop(reason, why.clone()),
             CallOutcome::Failed { .. }
             | CallOutcome::PutOff { .. }
             | CallOutcome::Mismatch { .. }

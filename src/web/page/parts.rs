@@ -109,10 +109,8 @@ pub(super) fn elections(page: &Page) -> Markup {
 }
 
 fn halted(stored: Option<&ElectionStatus>) -> Markup {
-    match stored.and_then(|stored| stored.fence.halt.as_ref()) {
-        Some(halt) => html! { span.bad { "halted" } " since " (time(halt.since)) " by " (halt.by) ": " (halt.reason) },
-        None => html! { "no" },
-    }
+    let Some(halt) = stored.and_then(|stored| stored.fence.halt.as_ref()) else { return html! { "no" } };
+    html! { span.bad { "halted" } " since " (time(halt.since)) " by " (halt.by) ": " (halt.reason) }
 }
 
 fn term_card(term: &TermView, now: DateTime<Utc>) -> Markup {

@@ -10,10 +10,10 @@ use std::process::Command;
 use self::fall::{Ended, KEEP_NO_CASES, SWITCH, all_fall};
 use self::table::{Mutant, Test, all};
 
-fn run(mutant: &Mutant, test: &str) -> Ended {
+fn run(mutant: &Mutant, name: &str) -> Ended {
     let binary = std::env::current_exe().expect("it runs");
     let output = Command::new(binary)
-        .args(["--exact", test])
+        .args(["--exact", name])
         .env(SWITCH, mutant.name)
         .env(KEEP_NO_CASES.0, KEEP_NO_CASES.1)
         .env("RUST_BACKTRACE", "0")

@@ -15,7 +15,19 @@ async fn started(pair: Pair) -> (Cluster, usize) {
     for replica in cluster.replicas() {
         replica.wait_ready(READY).await;
     }
+    wait_heirs(&cluster, 3).await;
     (cluster, leader)
+}
+
+/// Waits until so many replicas are registered as ones that may lead: a moment after each is ready.
+async fn wait_heirs(cluster: &Cluster, count: usize) {
+    eventually(READY, "all may lead", async || {
+        let status: Value = serde_json::from_str(&cluster.command(&["status", "--json"]).stdout).ok()?;
+        let replicas = status["coordinator"]["replicas"].as_array()?;
+        let able = replicas.iter().filter(|replica| replica["eligible"].as_array().is_some_and(|e| !e.is_empty()));
+        (able.count() == count).then_some(())
+    })
+    .await;
 }
 
 /// Hands over, to a replica or to any, and answers what was said.
@@ -41,6 +53,7 @@ async fn hands_over_again_and_again(pair: Pair) {
             assert_eq!(said["to"], named.as_str(), "{said}");
         }
         gaps.push(said["gap_ms"].as_i64().expect("measured"));
+        wait_heirs(&cluster, 3).await;
         let next = cluster.wait_leader(TAKEOVER).await;
         assert_eq!(said["to"], cluster.replica(next).id());
         leader = next;
@@ -116,9 +129,7 @@ async fn a_hand_over_close_to_a_tick_is_refused_unless_it_is_forced() {
     let text = schedule(&[Job::probe("often", 1).cron("*/5 * * * * *")]);
     let cluster = Setup::new(2, &text).steady().start().await;
     cluster.wait_leader(READY).await;
-    for replica in cluster.replicas() {
-        replica.wait_ready(READY).await;
-    }
+    wait_heirs(&cluster, 2).await;
     let done = cluster.command(&["transfer", "--reason", "a drill"]);
     assert_eq!(done.code(), Some(1), "{}", done.stdout);
     assert!(done.stderr.contains("often") && done.stderr.contains("--force"), "{}", done.stderr);
