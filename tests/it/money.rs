@@ -194,7 +194,8 @@ async fn a_second_role_approves_and_nobody_gets_round_it() {
         ] {
             let outcome = sqlx::raw_sql(statement).execute(&mut connection).await;
             let error = outcome.expect_err(statement);
-            let state = error.as_database_error().and_then(|error| error.code()).unwrap_or_default().into_owned();
+            let state =
+                error.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap_or_default().into_owned();
             // The second role has no right to delete at all.
             assert!(["BU004", "BU005", "42501"].contains(&state.as_str()), "{statement}: {state}");
         }

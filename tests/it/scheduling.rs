@@ -17,7 +17,7 @@ use crate::support::{Cluster, EVERY_SECOND, Setup, eventually};
 /// A start on a busy machine.
 const READY: Duration = Duration::from_secs(30);
 /// Some ticks of a second, on a busy machine.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 /// A job of the test build's handler; `more` are further keys.
 fn job(name: &str, cron: &str, more: &str, probe: &str) -> String {

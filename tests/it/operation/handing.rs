@@ -39,6 +39,7 @@ fn hand_over(cluster: &Cluster, to: Option<&str>) -> Value {
     serde_json::from_str(&done.stdout).expect("JSON")
 }
 
+#[expect(clippy::print_stdout, reason = "the measured gaps are what a long run is for")]
 async fn hands_over_again_and_again(pair: Pair) {
     let (cluster, mut leader) = started(pair).await;
     let sampler = cluster.watch();

@@ -70,8 +70,8 @@ async fn stopped_at(step: &str, at: u32, pair: Pair) {
     assert_eq!(cluster.wait_other_leader(TAKEOVER, &[0]).await, 1, "{step}: whatever the stopped one holds");
     // What it had written when it was stopped has arrived by now.
     let before = under(&receiver, term).len();
-    let paid = "select count(*) from bursar.instruction where state = 'paid'";
-    eventually(PAID, "all are paid", async || (cluster.number(paid).await == 12).then_some(())).await;
+    let done = "select count(*) from bursar.instruction where state = 'paid'";
+    eventually(PAID, "all are paid", async || (cluster.number(done).await == 12).then_some(())).await;
     eventually(TTL * 4, "three TTLs pass", async || (boottime().since(since) >= TTL * 3).then_some(())).await;
     let written = format!("select coalesce(sum(attempts), 0) from bursar.instruction where term = {term}");
     let written_before = cluster.number(&written).await;

@@ -33,7 +33,7 @@ const CHAIN: usize = 15;
 /// Payouts that are brought in at a time.
 const AT_A_TIME: usize = 6;
 /// A lease that lapses, and what follows, on a busy machine.
-const TAKEOVER: Duration = Duration::from_secs(60);
+const TAKEOVER: Duration = Duration::from_mins(1);
 /// A fault that was not met meanwhile is brought on by more payouts.
 const MET_WITHIN: Duration = Duration::from_secs(4);
 
@@ -58,7 +58,7 @@ struct Plan {
     revoked: bool,
 }
 
-/// Numbers from a seed (SplitMix64).
+/// Numbers from a seed (`SplitMix64`).
 struct Dice(u64);
 
 impl Dice {
@@ -184,6 +184,7 @@ impl Chain {
     }
 
     /// One fault, from the leader that it meets to the leader that follows.
+    #[expect(clippy::print_stderr, reason = "a seed is printed before what it breaks")]
     async fn round(&mut self) {
         let leader = self.wait_leader(None).await;
         let plan = self.plans[leader].expect("it was started");
@@ -293,6 +294,7 @@ impl Chain {
     }
 
     /// The last leader dies too, and one that nothing meets does what is left.
+    #[expect(clippy::print_stderr, reason = "what a seed came to")]
     async fn end(mut self) {
         let leader = self.wait_leader(None).await;
         let other = 1 - leader;

@@ -88,7 +88,7 @@ async fn wait_job(cluster: &Cluster, name: &str) {
     .await;
 }
 
-/// Writes a version of the mounted folder, and turns the link to it in one step, as a ConfigMap's volume is updated.
+/// Writes a version of the mounted folder, and turns the link to it in one step, as the volume of a `ConfigMap` is updated.
 fn mount(folder: &Path, version: &str, schedule: &str) {
     fs::create_dir(folder.join(version)).expect("a new version");
     fs::write(folder.join(version).join("schedule.toml"), schedule).expect("a new file");

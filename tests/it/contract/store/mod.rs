@@ -285,6 +285,7 @@ async fn two_roles() -> (Arc<dyn Store>, Arc<dyn Store>) {
 }
 
 /// A store in memory, as two replicas have it.
+#[expect(clippy::unused_async, reason = "the other ground's way waits for a server")]
 async fn two_replicas() -> (Arc<dyn Store>, Arc<dyn Store>) {
     let store = MemoryGround::proving();
     let other = store.seen_by("second");
