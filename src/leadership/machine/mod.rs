@@ -103,6 +103,8 @@ pub struct Machine {
     cordoned: bool,
     replicas: u32,
     registering: Option<OpId>,
+    /// The record that is on its way shows something that has changed since.
+    register_again: bool,
     registered: bool,
     surveying: Option<OpId>,
     last_beat: Moment,
@@ -159,6 +161,7 @@ impl Machine {
             cordoned: false,
             replicas: 1,
             registering: None,
+            register_again: false,
             registered: false,
             surveying: None,
             last_beat: now.boot,

@@ -190,6 +190,7 @@ impl Machine {
             self.clear(&timer);
         }
         self.registering = None;
+        self.register_again = false;
         self.registered = false;
         // What the coordinator called gone needs no giving back; what lapsed by our own count may still stand there.
         self.stale_lease = (reason == EndReason::SessionLost).then_some(lease);
@@ -230,6 +231,11 @@ impl Machine {
         if self.leaving.has_begun() {
             return;
         }
+        // One at a time: of two on their way the earlier could arrive last, and stand.
+        if self.registering.is_some() {
+            self.register_again = true;
+            return;
+        }
         let eligible = self.elections.values().filter(|e| e.eligible.is_ok() && !self.cordoned);
         let eligible = eligible.map(|e| e.name.clone()).collect();
         let op = self.op();
@@ -253,6 +259,9 @@ impl Machine {
             Ok(RegisterOutcome::Registered) => self.registered = true,
             Ok(RegisterOutcome::LeaseGone) => self.lose_session(step, EndReason::LeaseGone),
             Err(Failed) => self.set(Timer::Register, step.now + super::LONGEST_RETRY),
+        }
+        if std::mem::take(&mut self.register_again) {
+            self.register_soon(step);
         }
     }
 

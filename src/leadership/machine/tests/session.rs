@@ -3,6 +3,7 @@
 use super::*;
 use crate::leadership::machine::{PAUSE, TTLS_WITHOUT_BEAT, Timer};
 use crate::leadership::reason::{ExitReason, Suspicion};
+use crate::leadership::record::RegisterOutcome;
 
 #[test]
 fn the_window_is_counted_from_the_moment_before_the_sending() {
@@ -149,4 +150,23 @@ fn workers_are_not_blamed_for_the_time_in_which_the_process_was_stopped() {
     let commands = rig.event(Event::Wake);
     assert!(!exits(&commands), "{commands:?}");
     assert_eq!(ending(&commands), [("settlement".into(), EndMode::Abrupt, EndReason::SessionLost)]);
+}
+
+#[test]
+fn a_replicas_record_is_put_one_at_a_time_so_that_no_earlier_one_stands_in_the_end() {
+    let registering = |commands: &[Command]| {
+        let of = |command: &Command| match command {
+            Command::Register { op, eligible, .. } => Some((*op, eligible.len())),
+            _ => None,
+        };
+        commands.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let mut rig = Rig::new(&["settlement"]);
+    let op = granting(&rig.event(Event::Wake));
+    let first = [rig.event(Event::Granted(op, Ok(Grant { lease: LEASE, ttl: TTL }))), rig.pass(1)].concat();
+    let [(op, 0)] = registering(&first)[..] else { panic!("{first:?}") };
+    let meanwhile = [rig.eligible("settlement"), rig.pass(1)].concat();
+    assert!(registering(&meanwhile).is_empty(), "the first may arrive last: {meanwhile:?}");
+    let then = [rig.event(Event::Registered(op, Ok(RegisterOutcome::Registered))), rig.pass(1)].concat();
+    let [(_, 1)] = registering(&then)[..] else { panic!("{then:?}") };
 }
