@@ -3,7 +3,7 @@
 //! Deliberately absent: the wall clock for anything that is decided. Leadership counts in boot time; business time is the
 //! store's. [`wall`] is for showing only.
 //!
-//! In the test build a thread can be given a time and a luck of its own ([`simulated`]): a simulator that runs replicas on
+//! In the test build a thread can be given a time and a luck of its own (`simulated`): a simulator that runs replicas on
 //! one thread says what time it is for each.
 
 use std::time::Duration;

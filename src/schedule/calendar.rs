@@ -1,7 +1,7 @@
 //! Business days: which days are off, and where a tick goes that falls on one.
 //!
 //! Built-in calendars are rules, so they hold for every year; what a government moves or adds by proclamation is a list
-//! ([`built_in`]). A day is off where any part of the calendar says so: its weekend, its holidays, what it extends.
+//! (`built_in`). A day is off where any part of the calendar says so: its weekend, its holidays, what it extends.
 //!
 //! Bounds: at most [`MOST_DAYS_OFF`] days off in a row, so a roll moves a tick by less than [`REACH_DAYS`] days either way.
 //!

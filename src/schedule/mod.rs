@@ -6,7 +6,7 @@
 //! - [`backfill`]: which ticks are run once more where that is asked for.
 //! - [`calendar`]: business days, built-in and own, and where a tick goes that falls on a day off.
 //! - [`plan`]: ticks in the order of their due times, page by page; cutoffs and value dates.
-//! - [`compare`]: what an edit does to coming ticks.
+//! - [`mod@compare`]: what an edit does to coming ticks.
 //! - [`misfire`]: the outcome of every due tick after an absence, a pause or an edit.
 //! - [`zones`]: what the zone data in the binary does not know.
 //! - [`queue`]: which of a job's open runs may be worked on now.

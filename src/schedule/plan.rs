@@ -1,7 +1,7 @@
 //! The ticks of one definition in the order in which they fall due, and what belongs to each: cutoff and value date.
 //!
 //! A tick has a nominal time (its identity) and a due time (when it is to be run). A calendar rolls due times by days
-//! ([`rolled`](super::rolled)), up to a month to either side. Order: due time, then nominal time.
+//! (`rolled`), up to a month to either side. Order: due time, then nominal time.
 //!
 //! Bounds: [`PAGE_TICKS`] ticks a page (more only where ticks share the last due time), [`CALL_TICKS`] of an iterator,
 //! [`SEARCH_YEARS`] of searching.

@@ -134,7 +134,7 @@ impl Engine {
             self.turn(now);
             if now >= audit_at {
                 audit_at = now + Duration::from_secs(1);
-                self.world.audit();
+                self.world.audit(false);
                 if healed && liveness::what_is_left(&self.world, CALM).is_empty() {
                     break;
                 }
@@ -154,7 +154,8 @@ impl Engine {
         for place in 0..self.places.len() {
             self.stop(place);
         }
-        self.world.audit();
+        let ended = self.world.state().violations.is_empty();
+        self.world.audit(ended);
         let log = self.world.take_log();
         let mut state = self.world.state();
         let violations = std::mem::take(&mut state.violations);
