@@ -23,6 +23,9 @@ const CHECK_WITHIN: Duration = Duration::from_secs(3);
 /// A check has at least so long, also when patience is nearly over.
 const SHORTEST_CHECK: Duration = Duration::from_millis(500);
 
+/// Wishes that have no answer by then are read with the next check: a leader whose store goes away must not be late for it.
+const WISHES_WITHIN: Duration = Duration::from_millis(500);
+
 /// What the task needs.
 pub(super) struct Eligibility {
     pub(super) store: Arc<dyn Store>,
@@ -127,7 +130,7 @@ impl Eligibility {
     /// Tells leadership what operators want of this replica: before it is told that it may lead, so that a cordoned one does
     /// not stand first. What could not be read is read again with the next check.
     async fn heed_wishes(&self, view: &LeadershipView, cordoned: &mut bool) {
-        let wishes = match tokio::time::timeout(CHECK_WITHIN, self.store.wishes(&self.replica)).await {
+        let wishes = match tokio::time::timeout(WISHES_WITHIN, self.store.wishes(&self.replica)).await {
             Ok(Ok(wishes)) => wishes,
             Ok(Err(error)) => return tracing::debug!(%error, "the operators' wishes could not be read"),
             Err(_elapsed) => return tracing::debug!("reading the operators' wishes took too long"),

@@ -75,7 +75,7 @@ async fn a_leader_stopped_for_three_ttls_leads_no_more_when_it_goes_on(pair: Pai
     let old = cluster.replica(leader);
     if pair == Pair::Embedded && !old.is_running() {
         let log: String = cluster.replicas().iter().map(Replica::log).collect();
-        assert!(log.contains("ended a "), "nobody says that it was ended");
+        assert!(log.contains("ended a replica that"), "nobody says that it was ended");
         old.start();
     }
     let sampler = cluster.watch();

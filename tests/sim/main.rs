@@ -16,6 +16,7 @@ mod receiver;
 mod scenario;
 mod store;
 mod teeth;
+mod tenure_store;
 mod world;
 
 use std::collections::BTreeMap;

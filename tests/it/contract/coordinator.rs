@@ -18,14 +18,13 @@ use bursar::leadership::database::{
 use bursar::leadership::etcd::{EtcdConfig, EtcdCoordinator};
 use bursar::leadership::memory::MemoryCoordinator;
 use bursar::leadership::{
-    AcceptedOutcome, Campaign, CampaignOutcome, Coordinator, CoordinatorError, ElectionState, LeaderRecord, LeaseId,
-    RegisterOutcome, RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome,
-    Vacancy,
+    AcceptedOutcome, Campaign, CampaignOutcome, Coordinator, ElectionState, LeaderRecord, LeaseId, RegisterOutcome,
+    RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy,
 };
 
 use crate::support::cluster::migrated_database;
 use crate::support::etcd::{Etcd, fresh_prefix};
-use crate::support::{Database, Postgres, eventually, scratch};
+use crate::support::{Database, Postgres, scratch};
 
 /// Long enough for a whole case.
 const TTL: Duration = Duration::from_secs(30);
@@ -163,13 +162,7 @@ fn record(election: &ElectionName, leader: &str, lease: LeaseId, number: i64) ->
 }
 
 async fn lease(port: &dyn Coordinator) -> LeaseId {
-    // A file that several make at once may be locked for a moment: whoever stands asks again then.
-    let granted = async || match port.grant(TTL).await {
-        Ok(granted) => Some(granted),
-        Err(CoordinatorError::Unreachable { .. }) => None,
-        Err(other) => panic!("granted: {other}"),
-    };
-    eventually(TTL, "a lease is granted", granted).await.lease
+    port.grant(TTL).await.expect("granted").lease
 }
 
 async fn read(port: &dyn Coordinator, election: &ElectionName) -> ElectionState {

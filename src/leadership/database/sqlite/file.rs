@@ -6,11 +6,14 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Row};
 
-use super::link::{COMMIT, IMMEDIATE, ROLLBACK};
+use super::link::{BUSY_CODE, COMMIT, IMMEDIATE, ROLLBACK, primary_code};
+use crate::clock;
 use crate::hostproc::ProcessMark;
 
 /// Who waits for the file's lock waits so long: well below the fifth of the shortest TTL, and below an attempt's deadline.
 pub(super) const BUSY: Duration = Duration::from_millis(400);
+/// How soon a lock that SQLite does not wait for is asked for again.
+const AGAIN: Duration = Duration::from_millis(5);
 /// `application_id` of a lease file ("bule"); the schema's own file sets it.
 const APPLICATION: i64 = 0x6275_6c65;
 /// `user_version` of this release's schema.
@@ -50,14 +53,22 @@ pub(super) fn touch(path: &Path) {
 }
 
 async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
-    SqliteConnectOptions::new()
+    let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
         .busy_timeout(BUSY)
         .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Normal)
-        .connect()
-        .await
+        .synchronous(SqliteSynchronous::Normal);
+    let until = clock::boottime() + BUSY;
+    loop {
+        match options.connect().await {
+            // Several that turn the log on in a new file at once: SQLite does not wait for that lock by itself.
+            Err(error) if primary_code(&error) == Some(BUSY_CODE) && clock::boottime() < until => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// A connection that reads a file which is there already, whole.

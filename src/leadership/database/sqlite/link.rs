@@ -28,7 +28,7 @@ pub(super) const COMMIT: &str = "commit";
 pub(super) const ROLLBACK: &str = "rollback";
 
 /// SQLite's primary result codes that are told apart; see its documentation.
-const BUSY_CODE: i64 = 5;
+pub(super) const BUSY_CODE: i64 = 5;
 const READ_ONLY_CODE: i64 = 8;
 const CORRUPT_CODE: i64 = 11;
 const FULL_CODE: i64 = 13;
@@ -242,7 +242,7 @@ fn stamp() -> std::io::Result<Stamp> {
     Ok(Stamp { boot: hostproc::boot_id()?, now })
 }
 
-fn primary_code(error: &sqlx::Error) -> Option<i64> {
+pub(super) fn primary_code(error: &sqlx::Error) -> Option<i64> {
     let code: i64 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & PRIMARY)
 }
