@@ -16,6 +16,11 @@ fn built_in(of: BuiltIn) -> CalendarDefinition {
     define(of.as_str(), BTreeSet::from([of]), &USUAL_WEEKEND, BTreeSet::new()).expect("a calendar")
 }
 
+/// Days off are Saturdays and Sundays, and no others.
+pub(in crate::schedule) fn weekends() -> CalendarDefinition {
+    define("weekends", BTreeSet::new(), &USUAL_WEEKEND, BTreeSet::new()).expect("a calendar")
+}
+
 /// The days off of a year from Monday to Friday, in order.
 fn weekdays_off(of: BuiltIn, year: i32) -> Vec<String> {
     let days: BTreeSet<NaiveDate> = days_off_of(of, year).into_iter().collect();

@@ -17,9 +17,10 @@
 //! A scan that is longer than a page is continued with the next one: pass [`Scan::misfired`] on, and the outcome is that
 //! of one scan. Lost between two pages, it is a scan of its own, and each tick still has one outcome.
 //!
-//! Deliberately absent: the store. Its unique key on job and tick is what prevents a second run; nothing here remembers.
+//! Deliberately absent: the store. Its unique key on job and tick is what prevents a second run; nothing here remembers. A
+//! tick may have run when an edit, or a holiday that was added, makes it due once more: none is coalesced into such a one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -47,6 +48,9 @@ pub struct ScanState {
     pub run_open: bool,
     /// Whether an earlier page of the same scan had a tick past the grace. False at first.
     pub misfired: bool,
+    /// Nominal times of ticks that have an outcome on record though they are due in this scan: an edit, or a new holiday, moved
+    /// them. They get no second one, and none is coalesced into them.
+    pub recorded: BTreeSet<DateTime<Utc>>,
 }
 
 impl ScanState {
@@ -59,7 +63,11 @@ impl ScanState {
 
     /// Whether a tick is skipped for its own sake, whatever the policy.
     fn is_unwanted(&self, tick: &Tick) -> bool {
-        tick.day_off == Some(DayOff::Skipped) || self.pause_of(tick.due_at).is_some()
+        tick.day_off == Some(DayOff::Skipped) || self.pause_of(tick.due_at).is_some() || self.has_outcome(tick)
+    }
+
+    fn has_outcome(&self, tick: &Tick) -> bool {
+        self.recorded.contains(&tick.nominal)
     }
 
     /// The last tick of the scan that is wanted; of the whole scan, not of the page.
@@ -195,6 +203,17 @@ impl Scan {
     pub fn opens(&self) -> bool {
         self.decisions.iter().any(|decision| decision.outcome.opens())
     }
+
+    /// Nominal times of the ticks that others are coalesced into. Where one of them turns out to have an outcome already, it
+    /// opens no run, and the work of those others would never be done.
+    #[must_use]
+    pub fn leans_on(&self) -> BTreeSet<DateTime<Utc>> {
+        let into = |decision: &TickDecision| match decision.outcome {
+            Outcome::Coalesced { into } => Some(into),
+            Outcome::Open { .. } | Outcome::CatchUp { .. } | Outcome::Skipped(_) | Outcome::Missed { .. } => None,
+        };
+        self.decisions.iter().filter_map(into).collect()
+    }
 }
 
 fn decided(schedule: &Schedule, tick: Tick, outcome: Outcome) -> TickDecision {
@@ -206,7 +225,8 @@ fn lateness(tick: &Tick, now: DateTime<Utc>) -> Duration {
     (now - tick.due_at).to_std().unwrap_or(Duration::ZERO)
 }
 
-/// Decides a page of the ticks due in (`evaluated_until`, `now`]. With a `now` at or before `evaluated_until` (a clock that
+/// Decides a page of the ticks due in (`evaluated_until`, `now`]. Where [`Scan::leans_on`] names ticks, whoever calls looks up
+/// which of them have an outcome already, and decides again with those in [`ScanState::recorded`]. With a `now` at or before `evaluated_until` (a clock that
 /// was stepped back) there is nothing to decide, and the mark stays.
 #[must_use]
 pub fn decide(schedule: &Schedule, state: &ScanState) -> Scan {
@@ -219,10 +239,13 @@ pub fn decide(schedule: &Schedule, state: &ScanState) -> Scan {
     let late = |tick: &Tick| lateness(tick, state.now) > grace && !state.is_unwanted(tick);
     let misfired = state.misfired || page.ticks.iter().any(late);
     // Of those due with it the one that they are coalesced into.
-    let newest = state.newest_wanted(schedule, &page).and_then(|last| schedule.first_due_at(last.due_at));
+    let newest = state
+        .newest_wanted(schedule, &page)
+        .and_then(|last| schedule.due_at(last.due_at).into_iter().find(|tick| !state.has_outcome(tick)));
     let mut decider =
         Decider { schedule, state, misfired, newest, run_open: state.run_open, first_of_due: BTreeMap::new() };
-    let decisions = page.ticks.into_iter().map(|tick| decided(schedule, tick, decider.outcome(&tick))).collect();
+    let undecided = page.ticks.into_iter().filter(|tick| !state.has_outcome(tick));
+    let decisions = undecided.map(|tick| decided(schedule, tick, decider.outcome(&tick))).collect();
     Scan { decisions, evaluated_until: page.complete_until, more: page.more, misfired }
 }
 
@@ -280,7 +303,8 @@ impl Decider<'_> {
 /// Moved into the past is a tick that the new definition has due after the last tick of the old one and not after now:
 /// the old one would still have run in the future what the new one would have run already. At most [`EDIT_TICKS`] are
 /// recorded, the newest, none older than the new catch-up window. A tick among them that has a run already (an earlier
-/// definition's) keeps it: the store inserts nothing where job and tick exist.
+/// definition's) keeps it: the store inserts nothing where job and tick exist. So does one due with the last tick of the
+/// old definition, which therefore counts among those moved.
 #[must_use]
 pub fn settle_edit(old: &Schedule, new: &Schedule, state: &ScanState) -> Scan {
     let mut scan = decide(old, state);
@@ -290,8 +314,11 @@ pub fn settle_edit(old: &Schedule, new: &Schedule, state: &ScanState) -> Scan {
     let until = scan.evaluated_until;
     let reach = TimeDelta::from_std(new.timing().catch_up_window).unwrap_or(TimeDelta::MAX);
     let oldest = until.checked_sub_signed(reach).unwrap_or(DateTime::<Utc>::MIN_UTC);
-    let since = old.latest_between(oldest, until).map_or(oldest, |last| last.due_at);
-    let moved = new.last_ticks(since, until, EDIT_TICKS);
+    let last = old.latest_between(oldest, until).map(|last| last.due_at);
+    let since = last.map_or(oldest, |due_at| due_at - TimeDelta::seconds(1));
+    let old_ones = last.map_or_else(Vec::new, |due_at| old.due_at(due_at));
+    let mut moved = new.last_ticks(since, until, EDIT_TICKS);
+    moved.retain(|tick| old_ones.iter().all(|old| old.nominal != tick.nominal));
     let skipped = moved.into_iter().map(|tick| decided(new, tick, Outcome::Skipped(SkipReason::Edited)));
     scan.decisions.extend(skipped);
     scan

@@ -1,6 +1,7 @@
 use super::super::plan::PAGE_TICKS;
 use super::super::test_timing::{at, schedule, timing};
 use super::*;
+use crate::domain::calendar::{BusinessDays, Roll};
 use crate::domain::job::{CutoffRule, Timing};
 
 fn state(evaluated_until: &str, now: &str) -> ScanState {
@@ -11,6 +12,7 @@ fn state(evaluated_until: &str, now: &str) -> ScanState {
         pauses: Vec::new(),
         run_open: false,
         misfired: false,
+        recorded: BTreeSet::new(),
     }
 }
 
@@ -317,4 +319,39 @@ fn a_day_off_that_is_skipped_is_recorded_and_no_reason_for_the_policy_to_strike(
     let job = Schedule::new(&timing).expect("valid");
     let scan = decide(&job, &state("2027-03-24T12:00:00Z", "2027-03-26T10:00:00Z"));
     assert_eq!(labels(&scan), ["caught_up", "skipped"], "the newest that is wanted");
+}
+
+/// Saturday's tick ran on Saturday; on Sunday an edit made weekends roll. On Monday Saturday's, Sunday's and Monday's are due.
+#[test]
+fn no_tick_is_coalesced_into_one_that_has_its_outcome_already() {
+    let job = schedule("0 17 * * *", "UTC").rolled();
+    let mut state = state("2027-01-03T18:00:00Z", "2027-01-04T17:00:01Z");
+    let saturday = at("2027-01-02T17:00:00Z");
+    assert_eq!(labels(&decide(&job, &state)), ["run", "coalesced", "coalesced"]);
+    assert_eq!(decide(&job, &state).leans_on(), [saturday].into());
+    state.recorded = [saturday].into();
+    let scan = decide(&job, &state);
+    assert_eq!(labels(&scan), ["run", "coalesced"]);
+    assert_eq!(scan.decisions[0].tick.nominal, at("2027-01-03T17:00:00Z"));
+    assert_eq!(scan.leans_on(), [at("2027-01-03T17:00:00Z")].into());
+    // Past the grace all go into the newest, unless that one is on record.
+    state.now = at("2027-01-05T18:00:00Z");
+    state.recorded = [at("2027-01-05T17:00:00Z"), saturday].into();
+    let scan = decide(&job, &state);
+    assert_eq!(labels(&scan), ["caught_up", "coalesced"]);
+    assert_eq!(scan.decisions[1].outcome, Outcome::Coalesced { into: at("2027-01-03T17:00:00Z") });
+}
+
+/// Friday's tick was the last of the old definition; the new one has the weekend's due with it.
+#[test]
+fn ticks_that_an_edit_moves_onto_the_last_due_time_are_recorded_and_the_one_that_was_due_then_is_left() {
+    let old = schedule("0 17 * * *", "UTC");
+    let mut timing = timing("0 17 * * *", "UTC");
+    let calendar = crate::schedule::calendar::tests::weekends();
+    timing.business_days = Some(BusinessDays { calendar, roll: Roll::Preceding });
+    let new = Schedule::new(&timing).expect("valid");
+    let scan = settle_edit(&old, &new, &state("2027-01-01T17:30:00Z", "2027-01-01T18:00:00Z"));
+    let moved: Vec<_> = scan.decisions.iter().map(|decision| decision.tick.nominal).collect();
+    assert_eq!(moved, [at("2027-01-02T17:00:00Z"), at("2027-01-03T17:00:00Z")]);
+    assert!(scan.decisions.iter().all(|decision| decision.outcome == Outcome::Skipped(SkipReason::Edited)));
 }

@@ -107,6 +107,7 @@ proptest! {
             + TimeDelta::seconds(start);
         let mut state = ScanState {
             evaluated_until: begin, now: begin, paused: None, pauses: Vec::new(), run_open: false, misfired: false,
+            recorded: std::collections::BTreeSet::new(),
         };
         // What the definitions in force owe: due in (the mark before a look, the mark after it].
         let mut expected = Vec::new();

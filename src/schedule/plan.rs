@@ -146,10 +146,10 @@ impl Schedule {
         found.split_off(found.len().saturating_sub(most))
     }
 
-    /// Of the ticks due at an instant, the first by nominal time.
+    /// The ticks due at an instant, by nominal time.
     #[must_use]
-    pub fn first_due_at(&self, due_at: DateTime<Utc>) -> Option<Tick> {
-        self.by_due(due_at - TimeDelta::seconds(1), due_at).next()
+    pub fn due_at(&self, due_at: DateTime<Utc>) -> Vec<Tick> {
+        self.by_due(due_at - TimeDelta::seconds(1), due_at).collect()
     }
 
     /// The local times named in (after, until] that do not exist and that `gap = "skip"` leaves out, each at the instant to

@@ -1,5 +1,6 @@
 //! The fenced half of the port: what a tenure does. One value per tenure; its connections belong to it and end with it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -111,6 +112,9 @@ pub trait TenureStore: Send + Sync {
         }
         Ok(Entered::Mine(outcomes))
     }
+
+    /// *Begin.* Those of these ticks, each a job's row and a nominal time, that have an outcome on record.
+    async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>>;
 
     /// *Begin.* Runs that are planning or open, oldest due first.
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>>;

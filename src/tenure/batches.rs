@@ -2,6 +2,7 @@
 //!
 //! - Lanes share a keyset cursor over units never tried and pass over each other's locks. When all of them found a short
 //!   page, one lane takes the units whose wait is over. What either missed, the run's next look finds.
+//! - A batch takes as many units as about a second settles (see [`super::pace`]).
 //! - A batch that failed as a verdict on its units is halved until the unit at fault stands alone; only that one is charged.
 //! - A passing fault of the store is no verdict: the whole batch again with backoff. Five in a row, while the store answers
 //!   otherwise, count as failed; our own statement time-out and a broken statement do at once.
@@ -17,6 +18,7 @@ use super::backoff::{self, FAULTS_IN_A_ROW};
 use super::fate::again_in;
 use super::halving::{Failed, Halving, Tried};
 use super::observer::InFlight;
+use super::pace::Pace;
 use super::scope::{Stop, Tenure};
 use crate::clock;
 use crate::domain::unit::{AttemptOutcome, UnitState};
@@ -32,6 +34,7 @@ struct Lane {
     run: Arc<OpenRun>,
     effect: Effect,
     cursor: Arc<AtomicI64>,
+    pace: Arc<Pace>,
     /// Units that some lane halves: right after a rollback another lane may have claimed the same.
     halving: Arc<Mutex<BTreeSet<i64>>>,
 }
@@ -53,6 +56,7 @@ pub(super) async fn drain(tenure: &Tenure, run: &OpenRun, effect: &Effect) -> Re
         run: Arc::new(run.clone()),
         effect: effect.clone(),
         cursor: Arc::new(AtomicI64::new(0)),
+        pace: Arc::new(Pace::new(run.definition.batch.size)),
         halving: Arc::default(),
     };
     let lanes = (0..run.definition.batch.concurrency.max(1)).map(|_| tenure.spawn(lane.clone().fresh()));
@@ -71,14 +75,10 @@ pub(super) async fn drain(tenure: &Tenure, run: &OpenRun, effect: &Effect) -> Re
 }
 
 impl Lane {
-    fn limit(&self) -> u32 {
-        self.run.definition.batch.size.max(1)
-    }
-
     /// Units never tried, from the shared cursor on, until a short page.
     async fn fresh(self) -> Result<(), Stop> {
-        let limit = self.limit();
         loop {
+            let limit = self.pace.size();
             let after = self.cursor.load(Ordering::SeqCst);
             let taken = match self.pick(UnitPick::Fresh { after, limit }, &[]).await? {
                 Picked::Nothing => return Ok(()),
@@ -106,7 +106,7 @@ impl Lane {
     /// Units whose wait is over, until there is none.
     async fn retry(&self) -> Result<(), Stop> {
         loop {
-            match self.pick(UnitPick::Retry { limit: self.limit() }, &[]).await? {
+            match self.pick(UnitPick::Retry { limit: self.pace.size() }, &[]).await? {
                 Picked::Nothing => return Ok(()),
                 Picked::Settled(_) => {}
                 Picked::Failed(units, error) => self.halve(units, error).await?,
@@ -201,15 +201,23 @@ impl Lane {
         crate::point!("tenure.work.before_settle");
         tenure.pass_gate().await?;
         let size = match pick {
-            UnitPick::Fresh { limit, .. } | UnitPick::Retry { limit } => u64::from(*limit),
-            UnitPick::Exactly(units) => units.len() as u64,
+            UnitPick::Fresh { limit, .. } | UnitPick::Retry { limit } => *limit,
+            UnitPick::Exactly(units) => u32::try_from(units.len()).unwrap_or(u32::MAX),
         };
-        let in_flight = InFlight::new(&tenure.deps.observer, size);
+        let in_flight = InFlight::new(&tenure.deps.observer, u64::from(size));
         let sent = clock::boottime();
         let answer = caught(tenure.store.settle(&self.run, pick.clone(), &self.effect)).await;
         drop(in_flight);
         if !matches!(answer, Ok(Ok(Entered::Mine(SettleOutcome::Nothing)))) {
-            tenure.deps.observer.batch(clock::boottime().since(sent));
+            let took = clock::boottime().since(sent);
+            tenure.deps.observer.batch(took);
+            let taken = match &answer {
+                Ok(Ok(Entered::Mine(SettleOutcome::Settled(counts)))) => u32::try_from(counts.taken).unwrap_or(size),
+                _ => size,
+            };
+            if let Some(size) = self.pace.took(taken, took) {
+                tracing::info!(claim = %tenure.claim, run = self.run.id, ?took, size, "batches take long: smaller ones from now on");
+            }
         }
         let answer = answer.unwrap_or_else(|panic| {
             Err(StoreError::Broken { operation: "settle", detail: format!("the batch panicked: {panic}") })

@@ -13,7 +13,7 @@ use super::planner;
 use super::scope::{Stop, Tenure};
 use crate::domain::job::JobDefinition;
 use crate::domain::{ElectionName, JobName};
-use crate::schedule::{Scan, Schedule, decide, settle_edit};
+use crate::schedule::{Scan, ScanState, Schedule, decide, settle_edit};
 use crate::store::{JobChange, JobChangeOutcome, JobRow, TicksOutcome, TicksRecord};
 
 /// How often rows that change under our hands are read again; nobody but this leader and an operator's pause changes them.
@@ -160,10 +160,12 @@ async fn settle_old(
     loop {
         let run_open = planner::has_open_tick_run(tenure, &row).await?;
         let state = planner::scan_state(&row, now, run_open, misfired);
-        let scan = match &new {
-            Some(new) => settle_edit(&old, new, &state),
-            None => decide(&old, &state),
-        };
+        let how = Box::new(|state: &ScanState| match &new {
+            Some(new) => settle_edit(&old, new, state),
+            None => decide(&old, state),
+        });
+        let deciding = planner::Deciding { job: row.id, how, state };
+        let Some(scan) = planner::decided(tenure, &mut [deciding]).await?.pop() else { return Ok(None) };
         if !scan.more {
             return Ok(Some((row, scan)));
         }

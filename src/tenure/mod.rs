@@ -35,6 +35,7 @@ mod known;
 mod leave;
 pub mod observer;
 mod outside;
+mod pace;
 mod payouts;
 mod planner;
 mod promotion;

@@ -65,6 +65,40 @@ pub(super) fn scan_state(row: &JobRow, now: DateTime<Utc>, run_open: bool, misfi
         pauses: row.pauses.clone(),
         run_open,
         misfired,
+        recorded: BTreeSet::new(),
+    }
+}
+
+/// A job whose ticks are decided: its row's id, how, and what its scan starts from.
+pub(super) struct Deciding<'a> {
+    pub(super) job: i64,
+    pub(super) how: Box<dyn Fn(&ScanState) -> Scan + Send + Sync + 'a>,
+    pub(super) state: ScanState,
+}
+
+/// Decides for several jobs what is due of them. None is coalesced into a tick that has an outcome already: where it would be,
+/// the store is asked, and what it knows counts.
+pub(super) async fn decided(tenure: &Tenure, jobs: &mut [Deciding<'_>]) -> Result<Vec<Scan>, Stop> {
+    let mut scans: Vec<Scan> = jobs.iter().map(|job| (job.how)(&job.state)).collect();
+    let mut asked = BTreeSet::new();
+    loop {
+        let leant_on = jobs.iter().zip(&scans).flat_map(|(job, scan)| {
+            let of = job.job;
+            scan.leans_on().into_iter().map(move |tick| (of, tick))
+        });
+        let unknown: Vec<(i64, DateTime<Utc>)> = leant_on.filter(|tick| !asked.contains(tick)).collect();
+        if unknown.is_empty() {
+            return Ok(scans);
+        }
+        let recorded = tenure.begin("recorded", || tenure.store.recorded(&unknown)).await?;
+        asked.extend(unknown);
+        for (job, scan) in jobs.iter_mut().zip(&mut scans) {
+            let before = job.state.recorded.len();
+            job.state.recorded.extend(recorded.iter().filter(|(of, _)| *of == job.job).map(|(_, tick)| *tick));
+            if job.state.recorded.len() > before {
+                *scan = (job.how)(&job.state);
+            }
+        }
     }
 }
 
@@ -137,9 +171,16 @@ async fn evaluate_together(
     let mut records = Vec::with_capacity(due.len());
     let mut long = Vec::new();
     let open = open_tick_runs(tenure, due.iter().map(|(place, _)| &rows[*place])).await?;
-    for (place, schedule) in due {
+    let mut deciding: Vec<Deciding<'_>> = due
+        .iter()
+        .map(|(place, schedule)| {
+            let row = &rows[*place];
+            let state = scan_state(row, now, open.contains(&row.id), false);
+            Deciding { job: row.id, how: Box::new(|state| decide(schedule, state)), state }
+        })
+        .collect();
+    for ((place, schedule), scan) in due.iter().zip(decided(tenure, &mut deciding).await?) {
         let row = &rows[*place];
-        let scan = decide(schedule, &scan_state(row, now, open.contains(&row.id), false));
         if scan.decisions.len() > FEW {
             long.push((*place, schedule));
             continue;
@@ -212,7 +253,10 @@ async fn evaluate_one(tenure: &Tenure, schedule: &Schedule, row: &mut JobRow, no
     let mut misfired = false;
     for _ in 0..PAGES {
         let state = scan_state(row, now, run_open, misfired);
-        let scan = decide(schedule, &state);
+        let how = Box::new(|state: &ScanState| decide(schedule, state));
+        let Some(scan) = decided(tenure, &mut [Deciding { job: row.id, how, state }]).await?.pop() else {
+            return Ok(());
+        };
         let record = TicksRecord { job: row.clone(), evaluated_until: scan.evaluated_until, ticks: records(&scan) };
         crate::point!("tenure.tick.before_record");
         match tenure.begin("record_ticks", || tenure.store.record_ticks(record.clone())).await? {

@@ -1,11 +1,11 @@
 //! A tenure's scope on a store that answers as it was told, behind a gate that the test holds.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
@@ -83,6 +83,9 @@ impl TenureStore for Stub {
         Ok(Entered::Mine(JobChangeOutcome::Changed(Some(Box::new(row)))))
     }
     async fn record_ticks(&self, _: TicksRecord) -> Fenced<TicksOutcome> {
+        unreachable!("not asked for here")
+    }
+    async fn recorded(&self, _: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {
         unreachable!("not asked for here")
     }
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {

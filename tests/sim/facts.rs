@@ -107,7 +107,7 @@ impl Touch {
 }
 
 /// Operations that write nothing.
-const READS: &[&str] = &["pulse", "jobs", "open_runs", "payout_jobs", "requests", "lineage"];
+const READS: &[&str] = &["pulse", "jobs", "open_runs", "recorded", "payout_jobs", "requests", "lineage"];
 
 impl fmt::Display for Touch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,12 +1,14 @@
 //! One tenure's way to the store: the fenced port, and what the judge sees of each operation: what was asked, how it went, and
 //! what of it is now on its way to a receiver.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bursar::domain::Claim;
 use bursar::store::*;
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::breaks::Break;
@@ -90,6 +92,10 @@ impl TenureStore for SimTenure {
 
     async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome> {
         self.pass(Kind::Begin, "record_ticks", self.inner.record_ticks(record), nothing).await
+    }
+
+    async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {
+        self.pass(Kind::Begin, "recorded", self.inner.recorded(ticks), nothing).await
     }
 
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {

@@ -1,5 +1,6 @@
 //! Job rows and ticks: the definition in force, and how far its ticks were evaluated.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -149,6 +150,12 @@ impl MemoryState {
         }
         let duplicates = u32::try_from(record.ticks.len().saturating_sub(written)).unwrap_or(u32::MAX);
         Done::Commit(TicksOutcome::Recorded { opened, duplicates })
+    }
+
+    /// Those of these ticks that have a row.
+    pub(super) fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> BTreeSet<(i64, DateTime<Utc>)> {
+        let of_ticks = self.runs.values().filter(|run| run.kind == RunKind::Tick).map(|run| (run.job_id, run.tick));
+        of_ticks.filter(|found| ticks.contains(found)).collect()
     }
 
     /// One run row per tick that has none; answers those that have work, and how many rows are new.

@@ -1,5 +1,6 @@
 //! The store under one claim: every operation through the fence, in one step with what it does.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -133,6 +134,10 @@ impl TenureStore for MemoryTenure {
 
     async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome> {
         self.fenced(Kind::Begin, "record_ticks", |state, now| Ok(state.record_ticks(&self.claim, &record, now))).await
+    }
+
+    async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {
+        self.fenced(Kind::Begin, "recorded", |state, _now| Ok(Done::RollBack(state.recorded(ticks)))).await
     }
 
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {

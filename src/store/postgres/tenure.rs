@@ -1,10 +1,12 @@
 //! The store under one claim: sessions of its own, every transaction through the fence, and their end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
@@ -161,6 +163,10 @@ impl TenureStore for PgTenure {
 
     async fn record_many(&self, records: Vec<TicksRecord>) -> Fenced<Vec<TicksOutcome>> {
         fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_many(tx.conn(), &self.claim, &records))
+    }
+
+    async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {
+        fenced!(self, Kind::Begin, "recorded", tx => ticks::recorded(tx.conn(), ticks))
     }
 
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {

@@ -2,7 +2,7 @@
 //!
 //! A tick that has its run already is counted and not doubled: by the unique index, whoever fires and however often.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, Utc};
@@ -25,6 +25,21 @@ pub(super) async fn record_ticks(
         Done::Commit(outcomes) => Done::Commit(one(outcomes)),
         Done::RollBack(outcomes) => Done::RollBack(one(outcomes)),
     })
+}
+
+/// Those of these ticks that have a row.
+pub(super) async fn recorded(
+    connection: &mut PgConnection,
+    ticks: &[(i64, DateTime<Utc>)],
+) -> Result<Done<BTreeSet<(i64, DateTime<Utc>)>>, StoreError> {
+    let (jobs, times): (Vec<i64>, Vec<DateTime<Utc>>) = ticks.iter().copied().unzip();
+    let rows = sqlx::query_as(include_str!("sql/ticks_recorded.sql"))
+        .bind(jobs)
+        .bind(times)
+        .fetch_all(connection)
+        .await
+        .map_err(at("recorded"))?;
+    Ok(Done::RollBack(rows.into_iter().collect()))
 }
 
 /// Records ticks of several jobs, each of them once: four statements, however many there are.

@@ -16,28 +16,39 @@ pub(super) async fn now(connection: &mut SqliteConnection) -> Result<DateTime<Ut
     time(&row, "now").map_err(at("now"))
 }
 
+/// How a bound deployment compares; `None` where it is not bound yet. Only reads: a replica that starts beside one that stands
+/// still with the write lock must get so far as to lead, or nobody would ever end that one.
+pub(super) async fn compare(
+    connection: &mut SqliteConnection,
+    coordinator: &CoordinatorBinding,
+) -> Result<Option<BindOutcome>, StoreError> {
+    let operation = "bind";
+    let row = sqlx::query(include_str!("sql/binding.sql")).fetch_one(connection).await.map_err(at(operation))?;
+    let kind: Option<String> = row.try_get("coordinator_kind").map_err(at(operation))?;
+    let prefix: Option<String> = row.try_get("coordinator_prefix").map_err(at(operation))?;
+    let Some((kind, prefix)) = kind.zip(prefix) else { return Ok(None) };
+    let found = CoordinatorBinding { kind, prefix };
+    if found != *coordinator {
+        return Ok(Some(BindOutcome::Other(found)));
+    }
+    Ok(Some(BindOutcome::Bound { deployment_id: id(&row, "deployment_id").map_err(at(operation))? }))
+}
+
 /// Binds the deployment where it is not bound, then compares.
 pub(super) async fn bind(
     connection: &mut SqliteConnection,
     coordinator: &CoordinatorBinding,
 ) -> Result<Done<BindOutcome>, StoreError> {
     let operation = "bind";
-    let bound = sqlx::query(include_str!("sql/bind.sql"))
+    sqlx::query(include_str!("sql/bind.sql"))
         .bind(coordinator.kind.as_str())
         .bind(coordinator.prefix.as_str())
         .execute(&mut *connection)
         .await
         .map_err(at(operation))?;
-    let row = sqlx::query(include_str!("sql/binding.sql")).fetch_one(connection).await.map_err(at(operation))?;
-    let found = CoordinatorBinding {
-        kind: row.try_get("coordinator_kind").map_err(at(operation))?,
-        prefix: row.try_get("coordinator_prefix").map_err(at(operation))?,
-    };
-    if found != *coordinator {
-        return Ok(Done::RollBack(BindOutcome::Other(found)));
-    }
-    let outcome = BindOutcome::Bound { deployment_id: id(&row, "deployment_id").map_err(at(operation))? };
-    Ok(if bound.rows_affected() == 0 { Done::RollBack(outcome) } else { Done::Commit(outcome) })
+    let outcome = compare(connection, coordinator).await?;
+    let unbound = || StoreError::Broken { operation, detail: "the deployment has no row to bind".to_owned() };
+    outcome.map(Done::Commit).ok_or_else(unbound)
 }
 
 /// Notes when a tenure first worked, or how it ended. A second note of the same kind changes nothing.

@@ -33,6 +33,7 @@ const MIGRATIONS: &[Migration] = &migrations![
     4 "0004_payouts",
     5 "0005_pauses",
     6 "0006_wishes",
+    7 "0007_runs_by_due",
 ];
 
 /// The schema number of this release: its highest migration.

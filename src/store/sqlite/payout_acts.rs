@@ -25,7 +25,11 @@ pub(super) async fn payouts(
     filter: &PayoutFilter,
 ) -> Result<Vec<PayoutView>, StoreError> {
     let operation = "payouts";
-    let rows = sqlx::query(include_str!("sql/payouts.sql"))
+    let query = match (filter.run, filter.state) {
+        (None, Some(state)) if !state.is_final() => include_str!("sql/payouts_unfinished.sql"),
+        (_, Some(_) | None) => include_str!("sql/payouts.sql"),
+    };
+    let rows = sqlx::query(query)
         .bind(filter.run)
         .bind(filter.state.map(InstructionState::as_str))
         .bind(filter.merchant.as_deref())

@@ -83,6 +83,10 @@ impl Store for SqliteStore {
     }
 
     async fn bind(&self, coordinator: &CoordinatorBinding) -> Result<BindOutcome, StoreError> {
+        let bound = control!(self, "bind", CONTROL, connection => binding::compare(connection, coordinator))?;
+        if let Some(outcome) = bound {
+            return Ok(outcome);
+        }
         acting!(self, "bind", connection => binding::bind(connection, coordinator))
     }
 

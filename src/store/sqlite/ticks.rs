@@ -2,6 +2,7 @@
 //!
 //! A tick that has its run already is counted and not doubled: by the unique index, whoever fires and however often.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -73,6 +74,22 @@ pub(super) async fn record_ticks(
         opened: written.opened,
         duplicates: u32::try_from(duplicates).unwrap_or(u32::MAX),
     }))
+}
+
+/// Those of these ticks that have a row.
+pub(super) async fn recorded(
+    connection: &mut SqliteConnection,
+    ticks: &[(i64, DateTime<Utc>)],
+) -> Result<Done<BTreeSet<(i64, DateTime<Utc>)>>, StoreError> {
+    let operation = "recorded";
+    let given: Vec<_> = ticks.iter().map(|(job, tick)| (*job, micros(*tick))).collect();
+    let rows = sqlx::query(include_str!("sql/ticks_recorded.sql"))
+        .bind(json_text(&given).map_err(at(operation))?)
+        .fetch_all(connection)
+        .await
+        .map_err(at(operation))?;
+    let found = rows.iter().map(|row| Ok((row.try_get("job_id")?, time(row, "tick")?))).collect::<Result<_, _>>();
+    Ok(Done::RollBack(found.map_err(at(operation))?))
 }
 
 fn compare(row: &SqliteRow, claim: &Claim, record: &TicksRecord) -> Result<(bool, DateTime<Utc>), sqlx::Error> {

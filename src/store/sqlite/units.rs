@@ -20,6 +20,7 @@ pub(super) async fn units(connection: &mut SqliteConnection, filter: &UnitFilter
 async fn read(connection: &mut SqliteConnection, filter: &UnitFilter) -> Result<Vec<UnitView>, sqlx::Error> {
     let query = match filter.run {
         Some(run) => sqlx::query(include_str!("sql/units_of_run.sql")).bind(run),
+        None if filter.state == Some(UnitState::SetAside) => sqlx::query(include_str!("sql/units_set_aside.sql")),
         None => sqlx::query(include_str!("sql/units.sql")),
     };
     let rows = query

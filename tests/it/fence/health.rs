@@ -10,7 +10,7 @@ use super::ground::{accepted, claim, migrated, open};
 use crate::support::{Launch, Postgres, eventually, eventually_blocking, ports, scratch};
 
 /// This release's schema.
-const SCHEMA: i64 = 8;
+const SCHEMA: i64 = 9;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migrated_primary_is_healthy() {
@@ -34,12 +34,17 @@ async fn another_schema_is_refused() {
     assert_eq!(store.migrate().await, Ok((0, SCHEMA)));
     assert_eq!(store.migrate().await, Ok((SCHEMA, SCHEMA)), "a second time there is nothing to do");
     store.health().await.expect("healthy");
-    database.execute("insert into bursar.schema_migration (version, name, checksum) values (9, 'later', '')").await;
-    assert_eq!(store.health().await, Err(StoreError::Schema { found: 9, expected: SCHEMA }));
-    assert_eq!(store.migrate().await, Err(StoreError::Schema { found: 9, expected: SCHEMA }));
+    let later = SCHEMA + 1;
+    database
+        .execute(&format!(
+            "insert into bursar.schema_migration (version, name, checksum) values ({later}, 'later', '')"
+        ))
+        .await;
+    assert_eq!(store.health().await, Err(StoreError::Schema { found: later, expected: SCHEMA }));
+    assert_eq!(store.migrate().await, Err(StoreError::Schema { found: later, expected: SCHEMA }));
     database
         .execute(
-            "delete from bursar.schema_migration where version = 9; update bursar.schema_migration set checksum = ''",
+            "delete from bursar.schema_migration where name = 'later'; update bursar.schema_migration set checksum = ''",
         )
         .await;
     let changed = store.migrate().await.expect_err("another file");

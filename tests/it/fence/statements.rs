@@ -76,3 +76,30 @@ async fn no_check_of_the_audit_is_compiled_before_it_is_run() {
         assert!(plan.iter().all(|(line,)| !line.starts_with("JIT")), "{name}: {plan:#?}");
     }
 }
+
+/// What is asked every few seconds, or for each page of a plan, must not walk over everything that ever was. With walking made
+/// dear, what still walks has no index to go along.
+#[tokio::test]
+async fn what_is_asked_all_the_time_goes_along_an_index() {
+    let database = migrated().await;
+    let mut connection = database.connect().await;
+    let folder = std::path::Path::new(FOLDERS[0]);
+    connection.execute("set enable_seqscan = off").await.expect("the server answers");
+    let mut text = std::fs::read_to_string(folder.join("runs.sql")).expect("UTF-8");
+    for (name, value) in [
+        ("$1::text", "null"),
+        ("$2::text", "null"),
+        ("$3::bigint", "null"),
+        ("$4::bigint", "null"),
+        ("$5", "20"),
+        ("$6", "false"),
+    ] {
+        text = text.replace(name, value);
+    }
+    for name in ["$1", "$2", "$3", "$4"] {
+        text = text.replace(name, "null");
+    }
+    let plan: Vec<(String,)> =
+        sqlx::query_as(AssertSqlSafe(format!("explain {text}"))).fetch_all(&mut connection).await.expect("the plan");
+    assert!(plan.iter().any(|(line,)| line.contains("run_by_due")), "{plan:#?}");
+}

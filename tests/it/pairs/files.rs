@@ -32,6 +32,29 @@ async fn a_replica_stopped_with_the_lease_files_lock_is_ended_by_another_which_t
     cluster.assert_sound().await;
 }
 
+/// A replica is stopped with the store's write lock and is the only one. Whoever is started then cannot even be listed in the
+/// file, and a command waits: the newcomer leads once the lease has lapsed, ends the one that stands still, and both go on.
+#[tokio::test]
+async fn a_replica_started_beside_one_stopped_with_the_stores_lock_ends_it_and_leads() {
+    let cluster = Setup::new(2, &schedule(&[each_second()])).embedded().prepare().await;
+    cluster.replica(0).set_chaos("store.settle.before_commit=stop@2");
+    cluster.replica(0).start();
+    cluster.replica(0).wait_hit("store.settle.before_commit", SETTLED).await;
+    let term = cluster.term().await;
+    let started = boottime();
+    cluster.replica(1).start();
+    let halted = cluster.command(&["halt", "--reason", "waits for the lock"]);
+    assert_eq!(halted.code(), Some(0), "{}", halted.stderr);
+    let took = boottime().since(started);
+    assert!(took < TTL * 4, "it took {took:?}: a TTL, an election, and the patience with who holds the lock");
+    cluster.command(&["resume", "--reason", "it does"]).ok();
+    assert!(cluster.wait_work_above(term, TAKEOVER).await > term);
+    assert!(!cluster.replica(0).wait_end(TAKEOVER).success(), "it was killed");
+    let log = cluster.replica(1).log();
+    assert!(log.contains("ended a replica that stood still with the file's write lock"), "{log}");
+    cluster.assert_sound().await;
+}
+
 /// In an empty folder, with nothing but the program.
 #[tokio::test]
 async fn without_any_configuration_a_replica_makes_its_files_and_takes_a_schedule_up_when_one_is_put_there() {

@@ -35,3 +35,31 @@ async fn every_file_can_be_prepared_and_says_what_it_is_for() {
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(seen > 40, "{seen} files");
 }
+
+/// What is asked every few seconds, or for each page of a plan, must not walk over everything that ever was.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_all_the_time_goes_along_an_index() {
+    let path = path();
+    let _store = store(&path).await;
+    let mut connection = raw(&path).await;
+    let expected = [
+        ("runs.sql", &["r USING INDEX run_open", "r USING COVERING INDEX run_by_due|r USING INDEX run_by_due"][..]),
+        ("units_set_aside.sql", &["u USING INDEX unit_set_aside"]),
+        ("payouts_unfinished.sql", &["i USING INDEX instruction_unfinished"]),
+        ("plan_query_page.sql", &["u USING INDEX unit_pending", "u USING INDEX unit_set_aside"]),
+        ("ticks_recorded.sql", &["r USING COVERING INDEX run_one_per_job_and_tick"]),
+    ];
+    for (name, parts) in expected {
+        let text = std::fs::read_to_string(format!("src/store/sqlite/sql/{name}")).expect("UTF-8");
+        let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(AssertSqlSafe(format!("explain query plan {text}")))
+            .fetch_all(&mut connection)
+            .await
+            .expect("a plan");
+        let plan: Vec<String> = rows.into_iter().map(|(.., line)| line).collect();
+        for part in parts {
+            let found = part.split('|').any(|one| plan.iter().any(|line| line.contains(one)));
+            assert!(found, "{name}, {part}: {plan:#?}");
+        }
+        assert!(!plan.iter().any(|line| ["SCAN r", "SCAN u", "SCAN i"].contains(&line.as_str())), "{name}: {plan:#?}");
+    }
+}

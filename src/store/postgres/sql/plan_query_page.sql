@@ -3,7 +3,8 @@
 -- Safe because: it is one prepared statement with the query as a sub-select, so it can neither end the transaction nor bring
 -- another statement along; it runs with the rights of bursar's own role, no more. Keys that the same job has pending or set
 -- aside in another run are left out, for a retry may settle them there; planning one at a time (plan_query_alone.sql) makes
--- what another run planned visible here.
+-- what another run planned visible here. The two states stand apart, since that is how they have an index each: history grows,
+-- and what is pending or set aside does not.
 -- $1 run, $2 job, $3 last key of the page before (null: the first page), $4 limit
 with elsewhere as materialized (
     select u.key
@@ -11,7 +12,7 @@ with elsewhere as materialized (
       join bursar.run r on r.id = u.run_id
      where r.job_id = $2
        and u.run_id <> $1
-       and u.state in ('pending', 'set_aside')
+       and (u.state = 'pending' or u.state = 'set_aside')
 )
 select p.key, p.payload
   from (select q.key::text collate "C" as key, q.payload::jsonb::text as payload

@@ -1,7 +1,7 @@
 -- Fenced (begin). One page of what a user's query for units gives, past a key, in byte order; those without a key come first,
 -- and are found out by the caller.
 -- Safe because: the query is a sub-select of one statement and was seen to be one itself. Keys that the same job has pending
--- or set aside in another run are left out, for a retry may settle them there.
+-- or set aside in another run are left out, for a retry may settle them there; found in the small indexes of those states.
 -- ?1 run, ?2 job, ?3 last key of the page before (null: the first page), ?4 limit
 select p.key, p.payload
   from (select cast(q.key as text) as key, json(q.payload) as payload
@@ -13,10 +13,13 @@ select null as key, null as payload
  where (p.key is null or ?3 is null or p.key > ?3)
    and (p.key is null
         or p.key not in (select u.key
-                           from unit u
+                           from unit u indexed by unit_pending
                            join run r on r.id = u.run_id
-                          where r.job_id = ?2
-                            and u.run_id <> ?1
-                            and u.state in ('pending', 'set_aside')))
+                          where r.job_id = ?2 and u.run_id <> ?1 and u.state = 'pending'
+                          union all
+                         select u.key
+                           from unit u indexed by unit_set_aside
+                           join run r on r.id = u.run_id
+                          where r.job_id = ?2 and u.run_id <> ?1 and u.state = 'set_aside'))
  order by p.key
  limit ?4;

@@ -3,15 +3,27 @@
 -- ?1 job (null: all), ?2 state (null: all), ?3 below this run in the order of the list,
 -- ?4 only this run, ?5 limit, ?6 whether only runs that are planning or open
 with page as materialized (
-    select r.id
-      from run r
-     where (?1 is null or r.job = ?1)
-       and (?2 is null or r.state = ?2)
-       and (?3 is null or (r.due_at, r.id) < (select s.due_at, s.id from run s where s.id = ?3))
-       and (?4 is null or r.id = ?4)
-       and (not ?6 or r.state in ('planning', 'open'))
-     order by r.due_at desc, r.id desc
-     limit ?5
+    select o.id
+      from (select r.id
+              from run r indexed by run_open
+             where ?6
+               and r.state in ('planning', 'open')
+               and (?1 is null or r.job = ?1)
+               and (?2 is null or r.state = ?2)
+               and (?3 is null or (r.due_at, r.id) < (select s.due_at, s.id from run s where s.id = ?3))
+             order by r.due_at desc, r.id desc
+             limit ?5) o
+     union all
+    select a.id
+      from (select r.id
+              from run r
+             where not ?6
+               and (?1 is null or r.job = ?1)
+               and (?2 is null or r.state = ?2)
+               and (?3 is null or (r.due_at, r.id) < (select s.due_at, s.id from run s where s.id = ?3))
+               and (?4 is null or r.id = ?4)
+             order by r.due_at desc, r.id desc
+             limit ?5) a
 )
 select r.id, r.job, r.election, r.kind, r.tick, r.due_at, r.state, r.why, r.opened_term, r.opened_at, r.finished_at,
        r.cutoff_at, r.value_date, r.fingerprint, r.request_id, r.deaths,

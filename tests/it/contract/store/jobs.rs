@@ -136,6 +136,9 @@ pub async fn ticks_are_recorded_once_and_bring_their_job_forward(bench: &Bench) 
         TickFate::Open { caught_up: true },
     ];
     let ticks: Vec<TickRecord> = fates.into_iter().map(|fate| TickRecord { fate, ..bench.tick() }).collect();
+    let other = bench.job(tenure, probe("other")).await;
+    let asked: Vec<_> = ticks.iter().flat_map(|tick| [(job.id, tick.tick), (other.id, tick.tick)]).collect();
+    assert_eq!(mine(tenure.recorded(&asked).await), [].into());
     let record = TicksRecord { job: job.clone(), evaluated_until: until, ticks: ticks.clone() };
     let outcome = mine(tenure.record_ticks(record.clone()).await);
     let TicksOutcome::Recorded { opened, duplicates: 0 } = outcome else { panic!("{outcome:?}") };
@@ -143,7 +146,8 @@ pub async fn ticks_are_recorded_once_and_bring_their_job_forward(bench: &Bench) 
     let late = (bench.now().await - ticks[3].due_at).to_std().expect("due long ago");
     assert!(opened[0].1 <= late && opened[0].1 + Duration::from_mins(1) > late, "{opened:?}, {late:?}");
     assert_eq!(mine(tenure.record_ticks(record).await), TicksOutcome::Moved, "the row moved on");
-    let row = mine(tenure.jobs().await).jobs.remove(0);
+    assert_eq!(mine(tenure.recorded(&asked).await), ticks.iter().map(|tick| (job.id, tick.tick)).collect());
+    let row = mine(tenure.jobs().await).jobs.into_iter().find(|row| row.id == job.id).expect("it is there");
     assert_eq!(row.evaluated_until, until);
     let before = runs(bench).await;
     let again = TicksRecord { job: row, evaluated_until: bench.now().await, ticks };
