@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &migrations![
     6 "0006_four_eyes",
     7 "0007_pauses",
     8 "0008_wishes",
+    10 "0010_tries",
 ];
 
 /// The schema number of this release: its highest migration.

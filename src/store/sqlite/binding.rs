@@ -16,6 +16,25 @@ pub(super) async fn now(connection: &mut SqliteConnection) -> Result<DateTime<Ut
     time(&row, "now").map_err(at("now"))
 }
 
+/// Compares, where the deployment is bound; reads only.
+pub(super) async fn bound(
+    connection: &mut SqliteConnection,
+    coordinator: &CoordinatorBinding,
+) -> Result<Option<BindOutcome>, StoreError> {
+    let operation = "bind";
+    let row = sqlx::query(include_str!("sql/binding.sql")).fetch_one(connection).await.map_err(at(operation))?;
+    let (kind, prefix): (Option<String>, Option<String>) = (
+        row.try_get("coordinator_kind").map_err(at(operation))?,
+        row.try_get("coordinator_prefix").map_err(at(operation))?,
+    );
+    let (Some(kind), Some(prefix)) = (kind, prefix) else { return Ok(None) };
+    let found = CoordinatorBinding { kind, prefix };
+    if found != *coordinator {
+        return Ok(Some(BindOutcome::Other(found)));
+    }
+    Ok(Some(BindOutcome::Bound { deployment_id: id(&row, "deployment_id").map_err(at(operation))? }))
+}
+
 /// Binds the deployment where it is not bound, then compares.
 pub(super) async fn bind(
     connection: &mut SqliteConnection,

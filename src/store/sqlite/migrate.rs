@@ -33,6 +33,7 @@ const MIGRATIONS: &[Migration] = &migrations![
     4 "0004_payouts",
     5 "0005_pauses",
     6 "0006_wishes",
+    8 "0008_tries",
 ];
 
 /// The schema number of this release: its highest migration.
