@@ -61,6 +61,13 @@ fn judge(
     }
 }
 
+/// A check ends when patience does, so that a leader makes room then and not a check later. Once it is over, room was made: from
+/// then on a check has all its time again, or a store that is slow to answer would be out of reach for ever.
+fn check_within(last_well_at: Option<Moment>, now: Moment, patience: Duration) -> Duration {
+    let left = last_well_at.map(|at| patience.saturating_sub(now.since(at)));
+    left.filter(|left| !left.is_zero()).map_or(CHECK_WITHIN, |left| left.clamp(SHORTEST_CHECK, CHECK_WITHIN))
+}
+
 fn leads_any(view: &LeadershipView) -> bool {
     view.elections.iter().any(|seen| match seen.phase {
         ElectionPhase::Promoting | ElectionPhase::Active => true,
@@ -91,7 +98,7 @@ impl Eligibility {
         let mut last_well_at = None;
         let mut cordoned = false;
         loop {
-            let within = self.check_within(last_well_at);
+            let within = check_within(last_well_at, clock::boottime(), self.resign_without_store);
             let check = match tokio::time::timeout(within, self.store.health()).await {
                 Ok(check) => check,
                 Err(_elapsed) => Err(StoreError::TimedOut { operation: "health", within }),
@@ -117,14 +124,6 @@ impl Eligibility {
                 return;
             }
         }
-    }
-
-    /// A check ends when patience does, so that a leader makes room then and not a check later.
-    fn check_within(&self, last_well_at: Option<Moment>) -> Duration {
-        last_well_at.map_or(CHECK_WITHIN, |at| {
-            let left = self.resign_without_store.saturating_sub(clock::boottime().since(at));
-            left.clamp(SHORTEST_CHECK, CHECK_WITHIN)
-        })
     }
 
     /// Tells leadership what operators want of this replica: before it is told that it may lead, so that a cordoned one does
@@ -179,6 +178,16 @@ mod tests {
         assert!(matches!(judge(Err(&away()), true, well, at(6000), PATIENCE), Verdict::MayNot(_)));
         assert!(matches!(judge(Err(&away()), false, well, at(1001), PATIENCE), Verdict::MayNot(_)));
         assert!(matches!(judge(Err(&away()), true, None, at(1001), PATIENCE), Verdict::MayNot(_)));
+    }
+
+    #[test]
+    fn a_check_ends_with_patience_and_has_all_its_time_again_once_that_is_over() {
+        assert_eq!(check_within(None, at(9000), PATIENCE), CHECK_WITHIN);
+        assert_eq!(check_within(Some(at(1000)), at(1500), PATIENCE), CHECK_WITHIN);
+        assert_eq!(check_within(Some(at(1000)), at(4000), PATIENCE), Duration::from_secs(2));
+        assert_eq!(check_within(Some(at(1000)), at(5900), PATIENCE), SHORTEST_CHECK);
+        assert_eq!(check_within(Some(at(1000)), at(6000), PATIENCE), CHECK_WITHIN);
+        assert_eq!(check_within(Some(at(1000)), at(60_000), PATIENCE), CHECK_WITHIN);
     }
 
     #[test]

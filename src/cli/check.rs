@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde::Serialize;
 
+use super::check_carries::{self, Carries};
 use super::check_queries::{self, Queries};
 use super::coming::{ComingTick, notes};
 use super::context::Context;
@@ -33,7 +34,8 @@ const MEASURE_WITHIN: Duration = Duration::from_secs(5);
 /// Everything that is wrong is reported in one run, each with file, line, key, what was found and what is allowed; the exit
 /// code is then 78. Warnings do not change the exit code. The coordinator is asked for its round trip where it can be
 /// reached, and the store whether it understands the queries of `sql`, `http` and `command` jobs (they are prepared and not
-/// run; one that it does not understand is an error); nothing is changed anywhere, so it fits into a pipeline.
+/// run; one that it does not understand is an error) and whether jobs that are not in the schedule have open carries; nothing
+/// is changed anywhere, so it fits into a pipeline.
 ///
 /// Example: bursar check --config production.toml --offline
 #[derive(Debug, Args)]
@@ -59,6 +61,8 @@ struct Checked {
     coordinator: Option<Measured>,
     /// How many queries the store was asked about; why it was not, where it was not.
     queries: Queries,
+    /// Jobs that are not in the schedule and have open carries; why it was not asked, where it was not.
+    carries: Carries,
     warnings: Vec<String>,
 }
 
@@ -109,10 +113,12 @@ impl CheckArgs {
         }
         let mut coordinator = None;
         let mut queries = Queries::LeftOut { left_out: "--offline".to_owned() };
+        let mut carries = Carries::LeftOut { left_out: "--offline".to_owned() };
         if !self.offline {
             Context::block_on(async {
                 coordinator = Some(measure(&config, &mut warnings).await);
                 queries = check_queries::ask(&config, &schedule.jobs).await?;
+                carries = check_carries::ask(&config, &schedule.jobs, &mut warnings).await;
                 Ok(Exit::Done)
             })?;
         }
@@ -122,8 +128,15 @@ impl CheckArgs {
             warnings.push(format!("the queries of jobs were not checked: {left_out}"));
         }
         let fingerprint = schedule.fingerprint();
-        let checked =
-            Checked { schedule_fingerprint: fingerprint, zone_data: ZONE_DATA, jobs, coordinator, queries, warnings };
+        let checked = Checked {
+            schedule_fingerprint: fingerprint,
+            zone_data: ZONE_DATA,
+            jobs,
+            coordinator,
+            queries,
+            carries,
+            warnings,
+        };
         if context.output().is_json() {
             context.output().json(&checked)?;
         } else {

@@ -13,6 +13,7 @@ mod approve;
 mod audit;
 mod backfill;
 mod check;
+mod check_carries;
 mod check_queries;
 mod coming;
 mod completions;

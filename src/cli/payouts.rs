@@ -1,21 +1,23 @@
 //! `bursar payouts`: what leaves the house, and a person's word where the system's ends.
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use super::approve::waits;
 use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
 use super::halt::reason;
 use super::output::{Output, dash, or_dash, time, time_or};
+use super::unit_history;
 use crate::domain::entry::merchant_id;
 use crate::domain::instruction::InstructionState;
-use crate::store::{PayoutFilter, PayoutView, ReleaseOutcome, Resolution, ResolveOutcome, Store};
+use crate::store::{PayoutFilter, PayoutView, ReleaseOutcome, Resolution, ResolveOutcome, Store, UnitTry};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PayoutsCommand {
     /// Payouts, in the order in which they were written.
     List(ListArgs),
-    /// One payout.
+    /// One payout with each of its tries.
     Show(ShowArgs),
     /// Let payouts of a run leave that wait for it.
     Release(ReleaseArgs),
@@ -40,6 +42,14 @@ pub(super) struct ListArgs {
     /// At most so many.
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
+}
+
+/// A payout with each of its tries.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    payout: &'a PayoutView,
+    tries: &'a [UnitTry],
 }
 
 #[derive(Debug, Args)]
@@ -190,8 +200,12 @@ async fn show(output: Output, store: &dyn Store, args: ShowArgs) -> Result<Exit,
     let filter = PayoutFilter { key: Some(args.key.clone()), limit: 1, ..PayoutFilter::default() };
     let payouts = store.payouts(&filter).await?;
     let Some(payout) = payouts.first() else { return Err(no_payout(&args.key)) };
+    let unit = format!("{}:{}", payout.currency, payout.merchant);
+    let history = store.unit_history(payout.run, &unit).await?;
+    let request = history.and_then(|unit| unit.requests.into_iter().find(|request| request.key == payout.key));
     if output.is_json() {
-        output.json(payout)?;
+        let tries = request.as_ref().map_or(&[] as &[UnitTry], |request| &request.tries);
+        output.json(&Shown { payout, tries })?;
         return Ok(Exit::Done);
     }
     let lines = [
@@ -215,6 +229,9 @@ async fn show(output: Output, store: &dyn Store, args: ShowArgs) -> Result<Exit,
     ];
     let lines: Vec<String> = lines.iter().map(|(what, text)| format!("{what:<12}{text}")).collect();
     output.line(&lines.join("\n"))?;
+    if let Some(request) = &request {
+        unit_history::tries(output, request)?;
+    }
     Ok(Exit::Done)
 }
 

@@ -2,7 +2,7 @@
 
 use super::error::CommandError;
 use super::output::{Output, dash, or_dash, time, time_or};
-use crate::store::{ActView, UnitEntries, UnitHistory, UnitPosting, UnitRequest};
+use crate::store::{ActView, UnitEntries, UnitHistory, UnitPosting, UnitRequest, UnitTry};
 
 /// Everything that is kept of one unit.
 pub(super) fn show(output: Output, history: &UnitHistory) -> Result<(), CommandError> {
@@ -32,7 +32,36 @@ pub(super) fn show(output: Output, history: &UnitHistory) -> Result<(), CommandE
     let columns =
         ["key", "kind", "state", "tries", "in doubt", "first sent", "not before", "final", "reference", "last error"];
     table(output, "\nREQUESTS", &columns, &history.requests, request)?;
+    let tries: Vec<(&str, &UnitTry)> = history.requests.iter().flat_map(of_request).collect();
+    table(output, "\nTRIES", &TRIES, &tries, a_try)?;
     table(output, "\nOPERATORS' ACTS", &["at", "what", "on", "by", "role", "why"], &history.acts, act)
+}
+
+/// Columns of tries.
+const TRIES: [&str; 9] = ["key", "try", "what", "term", "began", "ended", "outcome", "receiver", "detail"];
+
+fn of_request(request: &UnitRequest) -> impl Iterator<Item = (&str, &UnitTry)> {
+    request.tries.iter().map(|made| (request.key.as_str(), made))
+}
+
+/// The tries of one request.
+pub(super) fn tries(output: Output, request: &UnitRequest) -> Result<(), CommandError> {
+    let tries: Vec<(&str, &UnitTry)> = of_request(request).collect();
+    table(output, "\nTRIES", &TRIES, &tries, a_try)
+}
+
+fn a_try((key, made): &(&str, &UnitTry)) -> Vec<String> {
+    vec![
+        (*key).to_owned(),
+        made.attempt.to_string(),
+        if made.asked { "look-up" } else { "request" }.to_owned(),
+        made.term.to_string(),
+        time(made.began_at),
+        time_or(made.ended_at),
+        made.outcome.clone().unwrap_or_else(|| "on the wire".to_owned()),
+        or_dash(made.receiver.as_deref()),
+        or_dash(made.detail.as_deref()),
+    ]
 }
 
 fn table<T>(

@@ -15,6 +15,7 @@
 mod approvals;
 mod batches;
 mod bounds;
+mod carries;
 mod checks;
 mod error;
 mod figures;
@@ -30,6 +31,7 @@ mod records;
 mod report;
 mod requests;
 mod tenure_port;
+mod tries;
 mod unit_history;
 mod users_statement;
 mod views;
@@ -43,6 +45,7 @@ pub use approvals::{
     ActDone, ApprovalState, ApprovalView, DecideOutcome, Decision, DecisionView, FourEyesOutcome, GuardedAct,
 };
 pub use batches::*;
+pub use carries::JobCarries;
 pub use error::{BatchError, StoreError};
 pub use figures::StoreFigures;
 pub use holds::*;
@@ -55,6 +58,7 @@ pub use records::*;
 pub use report::{PAYOUTS_REPORTED, ReportedPayout, RollForward, RunReport};
 pub use requests::*;
 pub use tenure_port::*;
+pub use tries::UnitTry;
 pub use unit_history::{UNIT_HISTORY_SHOWN, UnitBatch, UnitEntries, UnitHistory, UnitPosting, UnitRequest};
 pub use users_statement::UsersStatement;
 pub use views::*;

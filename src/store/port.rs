@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use super::{
     Admission, ApprovalView, AuditReport, DecideOutcome, Decision, FourEyesOutcome, HistoryView, HoldReport,
-    ImportOutcome, ImportRecord, ImportView, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView,
-    PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome,
-    RevertOutcome, RunFilter, RunReport, RunSummary, RunView, StatusView, StoreError, StoreFigures, TenureStore,
-    TransferAsked, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
+    ImportOutcome, ImportRecord, ImportView, JobCarries, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter,
+    PayoutView, PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution,
+    ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, StatusView, StoreError, StoreFigures,
+    TenureStore, TransferAsked, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
 };
 use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, TenureId, Term};
@@ -326,6 +326,9 @@ pub trait Store: Send + Sync {
 
     /// Merchants on hold.
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError>;
+
+    /// Jobs that have open carries, by name: what only they take.
+    async fn carries(&self) -> Result<Vec<JobCarries>, StoreError>;
 
     /// What operators want of this replica now.
     async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError>;

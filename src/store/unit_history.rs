@@ -1,11 +1,10 @@
-//! All that a store keeps of one unit: what it bound, what was posted, its requests, what operators did about it.
-//!
-//! Deliberately absent: a row per try. Kept are their number, the first and the last, and the last error.
+//! All that a store keeps of one unit: what it bound, what was posted, its requests and each of their tries, what operators
+//! did about it.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{ActView, UnitView};
+use super::{ActView, UnitTry, UnitView};
 use crate::domain::instruction::InstructionState;
 
 /// The most postings, requests and acts of one unit that are shown, of each.
@@ -115,6 +114,8 @@ pub struct UnitRequest {
     pub created_at: DateTime<Utc>,
     /// When it became final.
     pub final_at: Option<DateTime<Utc>>,
+    /// Each try, oldest first.
+    pub tries: Vec<UnitTry>,
 }
 
 /// An account as it is shown.

@@ -16,6 +16,7 @@ use super::support::{Database, Finished, scratch};
 on_every_store!(
     a_report_and_a_statement_agree_with_the_store_to_the_last_minor_unit,
     check_names_the_query_that_the_store_does_not_understand,
+    check_warns_of_open_carries_of_a_job_that_is_not_in_the_schedule,
 );
 
 /// A job that never fires while a test runs.
@@ -153,6 +154,25 @@ async fn check_names_the_query_that_the_store_does_not_understand<D: Ground>() {
         ))
         .await;
     assert_eq!(tables, 0, "nothing is left behind");
+}
+
+async fn check_warns_of_open_carries_of_a_job_that_is_not_in_the_schedule<D: Ground>() {
+    let desk = Desk::<D>::new().await;
+    let job = desk.job("daily", everything()).await;
+    desk.import("psp", vec![entry("r1", "acme", "JPY", EntryKind::Refund, "-50", "0")]).await;
+    desk.settled(&job).await;
+    let warned = |schedule: &str| {
+        let asked = bursar(&configured(&desk.database.address(), schedule, ""), &["check", "--json"]).ok().json();
+        let warnings = asked["warnings"].as_array().expect("a list").clone();
+        let gone = asked["carries"]["of_jobs_that_are_gone"].as_array().expect("a list").len();
+        (
+            gone,
+            warnings.iter().any(|warning| warning.as_str().is_some_and(|words| words.contains("has 1 open carries"))),
+        )
+    };
+    assert_eq!(warned(NEVER), (0, false));
+    assert_eq!(warned(&NEVER.replace("daily", "weekly")), (1, true));
+    desk.store.close().await;
 }
 
 #[tokio::test]

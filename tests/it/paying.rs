@@ -4,6 +4,7 @@
 mod answers;
 mod deaths;
 mod embedded;
+mod meanwhile;
 mod pauses;
 mod storms;
 

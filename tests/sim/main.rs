@@ -3,7 +3,7 @@
 //! invariant is asked; in the end, once trouble is over, everything must come to an end too.
 //!
 //! `scripts/simulate --seeds N [--from N]` runs others than those of the plain test run; `BURSAR_SIM_LOG=FILE` keeps the log of
-//! a seed.
+//! a seed, `BURSAR_SIM_HASHES=FILE` a line for each: its number, how many events, and what its log hashes to.
 
 mod breaks;
 mod coordinator;
@@ -11,6 +11,7 @@ mod engine;
 mod facts;
 mod invariants;
 mod liveness;
+mod mutants;
 mod nemesis;
 mod receiver;
 mod scenario;
@@ -20,6 +21,8 @@ mod tenure_store;
 mod world;
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -69,10 +72,21 @@ fn report(seed: u64, outcome: &Outcome) -> String {
     )
 }
 
+/// A seed's line among the hashes: what must be the same wherever and whenever it runs.
+fn line_of(seed: u64, outcome: &Outcome) -> String {
+    use sha2::{Digest as _, Sha256};
+    let hash = data_encoding::HEXLOWER.encode(&Sha256::digest(outcome.log.as_bytes())[..12]);
+    format!("{seed} {} {hash}\n", outcome.events)
+}
+
 /// Runs seeds on as many threads as there are cores, each seed on one; answers the failures and what happened in all.
 fn run_seeds(from: u64, count: u64) -> (Vec<String>, BTreeMap<&'static str, u64>, u64) {
     let next = AtomicU64::new(from);
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let hashes = std::env::var("BURSAR_SIM_HASHES").ok().map(|path| {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        file.expect("the hashes can be written")
+    });
     let work = || {
         let (mut failed, mut counts, mut events) = (Vec::new(), BTreeMap::<&'static str, u64>::new(), 0);
         loop {
@@ -83,6 +97,10 @@ fn run_seeds(from: u64, count: u64) -> (Vec<String>, BTreeMap<&'static str, u64>
             let outcome = simulate(seed, Break::Nothing);
             if let Ok(path) = std::env::var("BURSAR_SIM_LOG") {
                 std::fs::write(path, &outcome.log).expect("the log can be written");
+            }
+            if let Some(mut file) = hashes.as_ref() {
+                // One write for a line: those of other threads are not mixed in.
+                file.write_all(line_of(seed, &outcome).as_bytes()).expect("the hashes can be written");
             }
             events += outcome.events;
             for (what, times) in &outcome.counts {
@@ -136,4 +154,31 @@ fn a_seed_happens_again_event_for_event() {
         assert!(first == again, "seed {seed} differs at line {differs:?}");
         assert!(first.lines().count() > 100, "seed {seed}: {first}");
     }
+}
+
+/// Another process of this program, which runs these seeds and fails where one of them does.
+fn seeds_of_another_process(from: u64, count: u64) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a test has a file"));
+    command.args(["--exact", "no_seed_breaks_an_invariant_and_everything_ends_once_trouble_is_over"]);
+    command.env("BURSAR_SIM_FROM", from.to_string()).env("BURSAR_SIM_SEEDS", count.to_string());
+    command
+}
+
+/// What differs between two processes and not between two runs of one: the order of maps, addresses, the time of day.
+#[test]
+fn a_seed_is_the_same_in_another_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let in_a_child = |child: u32| {
+        let hashes = folder.path().join(child.to_string());
+        let mut command = seeds_of_another_process(993, 3);
+        command.env("BURSAR_SIM_HASHES", &hashes);
+        (command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().expect("a child"), hashes)
+    };
+    let seen = [in_a_child(0), in_a_child(1)].map(|(mut child, hashes)| {
+        assert!(child.wait().expect("it ends").success());
+        let text = std::fs::read_to_string(hashes).expect("the child wrote it");
+        text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+    });
+    assert_eq!(seen[0].len(), 3, "{seen:?}");
+    assert_eq!(seen[0], seen[1]);
 }

@@ -113,6 +113,10 @@ impl Store for SimStore {
         Ok(Arc::new(SimTenure { way: self.way.clone(), inner }))
     }
 
+    async fn carries(&self) -> Result<Vec<JobCarries>, StoreError> {
+        self.inner.carries().await
+    }
+
     async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError> {
         self.ask("wishes", self.inner.wishes(replica), |_| {}).await
     }

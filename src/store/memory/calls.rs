@@ -68,7 +68,7 @@ impl MemoryState {
             let id = call.unwrap_or_else(|| self.write_call(claim, run, &unit, now));
             let Some(call) = self.instructions.get_mut(&id) else { continue };
             call.state = InstructionState::Sending;
-            call.attempts += 1;
+            call.begin_try(false, claim.term.get(), now);
             call.sending_term = Some(claim.term.get());
             call.next_attempt_at = None;
             call.first_sent_at = call.first_sent_at.or(Some(now));
@@ -137,7 +137,7 @@ impl MemoryState {
     }
 
     /// Puts back what nobody has in hand: as one of which no byte left, once.
-    pub(super) fn put_back(&mut self, claim: &Claim, run: i64, kept: &[(i64, u32)]) -> Done<u64> {
+    pub(super) fn put_back(&mut self, claim: &Claim, run: i64, kept: &[(i64, u32)], now: DateTime<Utc>) -> Done<u64> {
         let nobodys: Vec<i64> = self
             .instructions
             .values()
@@ -150,6 +150,7 @@ impl MemoryState {
             (call.next_attempt_at, call.sending_term) = (None, None);
             let charged = self.units.get(&call.unit_id).is_some_and(|unit| unit.attempts > 0);
             call.not_sent(charged);
+            call.end_try("not_sent", None, now);
         }
         Done::Commit(nobodys.len() as u64)
     }
@@ -160,6 +161,7 @@ impl MemoryState {
         let Some(unit) = self.units.get_mut(&call.unit_id) else { return };
         call.sending_term = None;
         call.reason = None;
+        call.end_try(record.fate.outcome(), record.fate.error(), now);
         let as_it_was = if call.in_doubt { InstructionState::Unknown } else { InstructionState::Pending };
         let (state, error, again_in) = match &record.fate {
             CallFate::NotSent => {
@@ -217,6 +219,7 @@ impl MemoryState {
                 format!("the leader of term {} ended before an answer was recorded", call.sending_term.unwrap_or(0));
             call.in_doubt = true;
             call.last_error = Some(error.clone());
+            call.end_try("unknown", Some(&error), now);
             if call.idempotent || call.looks_up {
                 call.state = InstructionState::Unknown;
                 call.next_attempt_at = Some(now);

@@ -7,7 +7,8 @@ use super::state::MemoryState;
 use crate::domain::Claim;
 use crate::domain::instruction::{InstructionKind, InstructionState};
 use crate::domain::payout::{KeyParts, idempotency_key};
-use crate::store::OpenRun;
+use crate::store::bounds::bounded;
+use crate::store::{OpenRun, UnitTry};
 
 impl MemoryState {
     /// What the key of a unit's instruction is derived from.
@@ -64,6 +65,31 @@ impl MemoryState {
             created_at: now,
             final_at: None,
             xact: self.xact(),
+            tries: Vec::new(),
+        }
+    }
+}
+
+impl Instruction {
+    /// Counts a try, and begins its row.
+    pub(super) fn begin_try(&mut self, asked: bool, term: i64, now: DateTime<Utc>) {
+        self.attempts += 1;
+        self.tries.push(UnitTry {
+            attempt: self.attempts,
+            asked,
+            term,
+            receiver: self.receiver.clone(),
+            began_at: now,
+            ended_at: None,
+            outcome: None,
+            detail: None,
+        });
+    }
+
+    /// Ends the row of the last try.
+    pub(super) fn end_try(&mut self, outcome: &str, detail: Option<&str>, now: DateTime<Utc>) {
+        if let Some(last) = self.tries.last_mut() {
+            (last.ended_at, last.outcome, last.detail) = (Some(now), Some(outcome.to_owned()), detail.map(bounded));
         }
     }
 }

@@ -76,6 +76,7 @@ impl MemoryState {
         if !as_expected || found.attempts != record.attempt {
             return None;
         }
+        found.end_try(record.fate.outcome(), record.fate.error(), now);
         match &record.fate {
             PayoutFate::Paid { reference } => {
                 let reference = reference.as_deref().map(bounded);
@@ -103,13 +104,20 @@ impl MemoryState {
     }
 
     /// Puts back what stands on the wire to a receiver and nobody has in hand: no byte of it left.
-    pub(super) fn put_back_payouts(&mut self, claim: &Claim, origin: &str, kept: &[(i64, u32)]) -> Done<u64> {
+    pub(super) fn put_back_payouts(
+        &mut self,
+        claim: &Claim,
+        origin: &str,
+        kept: &[(i64, u32)],
+        now: DateTime<Utc>,
+    ) -> Done<u64> {
         let mut put = 0;
         for found in self.instructions.values_mut() {
             let in_hand = kept.contains(&(found.id, found.attempts));
             if found.is_sent_by(claim) && found.receiver.as_deref() == Some(origin) && !in_hand {
                 // One that was tried before may have left then.
                 found.put_back(found.attempts > 1, None);
+                found.end_try("not_sent", None, now);
                 put += 1;
             }
         }

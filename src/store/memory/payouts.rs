@@ -181,12 +181,12 @@ impl MemoryState {
                 found.next_attempt_at = Some(now + timeout * 3 + span(Duration::from_secs(1)));
             }
         }
-        found.attempts += 1;
         let left_before = found.first_sent_at.is_some();
         let first = *found.first_sent_at.get_or_insert(now);
         let valid_for = span(wait(terms.key_valid_for));
         let valid_until = (*found.key_valid_until.get_or_insert(now + valid_for)).min(first + valid_for);
         found.receiver = Some(take.origin.clone());
+        found.begin_try(matches!(errand, Errand::Ask { .. }), claim.term.get(), now);
         // An edit makes no doubt idempotent.
         found.idempotent = terms.idempotent && (found.idempotent || !found.in_doubt);
         found.looks_up = terms.looks_up;

@@ -17,10 +17,11 @@ use crate::store::bounds::LIST_ROWS;
 use crate::store::{
     Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
     Decision, Fence, FenceReject, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome,
-    ImportRecord, ImportView, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView,
-    PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome,
-    RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures,
-    TenureLimits, TenureStore, TransferAsked, TransferWish, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
+    ImportRecord, ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter,
+    PayoutView, PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution,
+    ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError,
+    StoreFigures, TenureLimits, TenureStore, TransferAsked, TransferWish, UnitFilter, UnitHistory, UnitView,
+    UsersStatement, Wishes,
 };
 
 /// There is one schema.
@@ -235,6 +236,10 @@ impl Store for MemoryStore {
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
         self.look("merchant_holds", |state, _now| state.merchant_holds())
+    }
+
+    async fn carries(&self) -> Result<Vec<JobCarries>, StoreError> {
+        self.look("carries", |state, _now| state.carries())
     }
 
     async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError> {

@@ -15,6 +15,7 @@ use crate::domain::unit::UnitState;
 use crate::domain::{ElectionName, JobName};
 use crate::store::{
     ActView, ApprovalView, FenceHolder, Halt, ImportRecord, Lineage, PauseView, RequestKind, RequestState, TermView,
+    UnitTry,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,6 +249,7 @@ pub(super) struct Instruction {
     pub(super) created_at: DateTime<Utc>,
     pub(super) final_at: Option<DateTime<Utc>>,
     pub(super) xact: u64,
+    pub(super) tries: Vec<UnitTry>,
 }
 
 /// What is on record of a receiver; it belongs to no election.

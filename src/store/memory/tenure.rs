@@ -198,7 +198,7 @@ impl TenureStore for MemoryTenure {
     }
 
     async fn put_back(&self, run: i64, kept: &[(i64, u32)]) -> Fenced<u64> {
-        self.fenced(Kind::Record, "put_back", |state, _now| Ok(state.put_back(&self.claim, run, kept))).await
+        self.fenced(Kind::Record, "put_back", |state, now| Ok(state.put_back(&self.claim, run, kept, now))).await
     }
 
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome> {
@@ -219,8 +219,8 @@ impl TenureStore for MemoryTenure {
     }
 
     async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64> {
-        self.fenced(Kind::Record, "put_back_payouts", |state, _now| {
-            Ok(state.put_back_payouts(&self.claim, origin, kept))
+        self.fenced(Kind::Record, "put_back_payouts", |state, now| {
+            Ok(state.put_back_payouts(&self.claim, origin, kept, now))
         })
         .await
     }

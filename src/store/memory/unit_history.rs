@@ -106,5 +106,6 @@ fn request(found: &Instruction) -> UnitRequest {
         sending_term: found.sending_term,
         created_at: found.created_at,
         final_at: found.final_at,
+        tries: found.tries.clone(),
     }
 }

@@ -12,8 +12,8 @@ use crate::domain::money::Currency;
 use crate::domain::run::RunKind;
 use crate::domain::unit::UnitState;
 use crate::store::{
-    ElectionStatus, HistoryView, InstructionView, JobStatus, RunFilter, RunSummary, RunView, StatusView, StoreFigures,
-    UnitCounts, UnitFilter, UnitView,
+    ElectionStatus, HistoryView, InstructionView, JobCarries, JobStatus, RunFilter, RunSummary, RunView, StatusView,
+    StoreFigures, UnitCounts, UnitFilter, UnitView,
 };
 
 /// The most runs that ended which `status` shows.
@@ -26,6 +26,25 @@ pub(super) fn major(currency: Currency, minor: i128) -> String {
     let digits = format!("{:0>width$}", minor.unsigned_abs(), width = exponent + 1);
     let (whole, fraction) = digits.split_at(digits.len() - exponent);
     if exponent == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+impl MemoryState {
+    /// Jobs with open carries, by name.
+    pub(super) fn carries(&self) -> Vec<JobCarries> {
+        let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
+        for entry in self.entries.values().filter(|entry| entry.is_open()) {
+            if let Some(job) = entry.job_id {
+                *counts.entry(job).or_default() += 1;
+            }
+        }
+        let of = |(id, entries): (i64, u64)| {
+            let job = self.jobs.get(&id)?;
+            Some(JobCarries { job: job.definition.name.clone(), removed: job.removed_at.is_some(), entries })
+        };
+        let mut carries: Vec<JobCarries> = counts.into_iter().filter_map(of).collect();
+        carries.sort_by(|one, other| one.job.cmp(&other.job));
+        carries
+    }
 }
 
 fn millis(time: TimeDelta) -> i64 {

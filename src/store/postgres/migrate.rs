@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = &migrations![
     7 "0007_pauses",
     8 "0008_wishes",
     9 "0009_runs_by_due",
+    10 "0010_tries",
 ];
 
 /// The schema number of this release: its highest migration.

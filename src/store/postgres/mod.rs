@@ -14,6 +14,7 @@ mod audit;
 mod audit_checks;
 mod binding;
 mod calls;
+mod carries;
 mod charge;
 mod columns;
 mod end;

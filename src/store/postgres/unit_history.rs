@@ -9,7 +9,8 @@ use super::history::act;
 use super::units::units;
 use crate::store::unit_history::account;
 use crate::store::{
-    StoreError, UNIT_HISTORY_SHOWN, UnitBatch, UnitEntries, UnitFilter, UnitHistory, UnitPosting, UnitRequest, UnitView,
+    StoreError, UNIT_HISTORY_SHOWN, UnitBatch, UnitEntries, UnitFilter, UnitHistory, UnitPosting, UnitRequest, UnitTry,
+    UnitView,
 };
 
 const OPERATION: &str = "unit_history";
@@ -37,6 +38,9 @@ async fn read(connection: &mut PgConnection, unit: UnitView) -> Result<UnitHisto
         sqlx::query(include_str!("sql/unit_postings.sql")).bind(unit.id).bind(most).fetch_all(&mut *connection).await?;
     let requests =
         sqlx::query(include_str!("sql/unit_requests.sql")).bind(unit.id).bind(most).fetch_all(&mut *connection).await?;
+    let tries =
+        sqlx::query(include_str!("sql/unit_tries.sql")).bind(unit.id).bind(most).fetch_all(&mut *connection).await?;
+    let tries: Vec<(String, UnitTry)> = tries.iter().map(a_try).collect::<Result<_, _>>()?;
     let acts = sqlx::query(include_str!("sql/unit_acts.sql"))
         .bind(unit.id)
         .bind(unit.run)
@@ -49,7 +53,7 @@ async fn read(connection: &mut PgConnection, unit: UnitView) -> Result<UnitHisto
         batch,
         entries: entries.iter().map(bound).collect::<Result<_, _>>()?,
         postings: postings.iter().map(posting).collect::<Result<_, _>>()?,
-        requests: requests.iter().map(request).collect::<Result<_, _>>()?,
+        requests: requests.iter().map(|row| request(row, &tries)).collect::<Result<_, _>>()?,
         acts: acts.iter().map(act).collect::<Result<_, _>>()?,
         unit,
     })
@@ -79,9 +83,26 @@ fn posting(row: &PgRow) -> Result<UnitPosting, sqlx::Error> {
     })
 }
 
-fn request(row: &PgRow) -> Result<UnitRequest, sqlx::Error> {
+/// A try, with its instruction's key.
+fn a_try(row: &PgRow) -> Result<(String, UnitTry), sqlx::Error> {
+    let shown = UnitTry {
+        attempt: small_count(row, "attempt")?,
+        asked: row.try_get("asked")?,
+        term: row.try_get("term")?,
+        receiver: row.try_get("receiver")?,
+        began_at: row.try_get("began_at")?,
+        ended_at: row.try_get("ended_at")?,
+        outcome: row.try_get("outcome")?,
+        detail: row.try_get("detail")?,
+    };
+    Ok((row.try_get("idempotency_key")?, shown))
+}
+
+fn request(row: &PgRow, tries: &[(String, UnitTry)]) -> Result<UnitRequest, sqlx::Error> {
+    let key: String = row.try_get("idempotency_key")?;
     Ok(UnitRequest {
-        key: row.try_get("idempotency_key")?,
+        tries: tries.iter().filter(|(of, _)| *of == key).map(|(_, shown)| shown.clone()).collect(),
+        key,
         kind: row.try_get("kind")?,
         generation: small_count(row, "generation")?,
         state: instruction_state(row, "state")?,

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::charge::{batch, bounded, wait_micros};
 use super::columns::{date_text, json_text, small_count};
 use super::error::at;
+use super::tries;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::outside::call_body;
@@ -118,6 +119,11 @@ async fn send(
             .await?;
         sent.extend(rows);
     }
+    let begun: Vec<(i64, u32, bool)> = sent
+        .iter()
+        .map(|row| Ok((row.try_get("id")?, small_count(row, "attempts")?, false)))
+        .collect::<Result<_, sqlx::Error>>()?;
+    tries::begin(connection, claim, &begun).await?;
     Ok(sent)
 }
 
@@ -197,6 +203,8 @@ async fn write(connection: &mut SqliteConnection, claim: &Claim, run: i64, told:
         .await
         .map_err(at(RECORD))?
         .rows_affected();
+    let ended: Vec<(i64, &str, Option<&str>)> = told.iter().map(|told| (told.0, told.2, told.3.as_deref())).collect();
+    tries::end(connection, &ended).await.map_err(at(RECORD))?;
     let count = |wanted: fn(&Told) -> bool| told.iter().filter(|told| wanted(told)).count();
     let settled = count(|told| told.2 == "done");
     let aside = count(|told| matches!(told.2, "failed" | "unknown") && told.4.is_none());
@@ -244,8 +252,9 @@ pub(super) async fn put_back(
         .bind(claim.election.as_str())
         .bind(claim.term.get())
         .bind(json_text(kept).map_err(at(PUT_BACK))?)
-        .execute(connection)
+        .fetch_all(&mut *connection)
         .await
         .map_err(at(PUT_BACK))?;
-    Ok(Done::Commit(put_back.rows_affected()))
+    tries::not_sent(connection, &put_back).await.map_err(at(PUT_BACK))?;
+    Ok(Done::Commit(put_back.len() as u64))
 }

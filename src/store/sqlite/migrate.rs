@@ -34,6 +34,7 @@ const MIGRATIONS: &[Migration] = &migrations![
     5 "0005_pauses",
     6 "0006_wishes",
     7 "0007_runs_by_due",
+    8 "0008_tries",
 ];
 
 /// The schema number of this release: its highest migration.

@@ -14,6 +14,7 @@ use super::charge::{bounded, wait_micros};
 use super::columns::json_text;
 use super::error::at;
 use super::receivers::hear;
+use super::tries;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::instruction::InstructionState;
@@ -42,6 +43,9 @@ pub(super) async fn record_payouts(
         let detail = format!("{} payouts were to be changed, {updated} were: nothing is recorded", told.len());
         return Err(StoreError::Broken { operation: RECORD, detail });
     }
+    let tries: Vec<(i64, &str, Option<&str>)> =
+        told.iter().map(|told| (told.instruction, told.outcome, told.error.as_deref())).collect();
+    tries::end(connection, &tries).await.map_err(at(RECORD))?;
     for state in [InstructionState::Paid, InstructionState::Rejected] {
         let ended: Vec<i64> = told.iter().filter(|told| told.state == state).map(|told| told.instruction).collect();
         post(connection, RECORD, state, claim.term.get(), &ended).await?;
@@ -108,6 +112,8 @@ struct Told {
     reason: Option<&'static str>,
     doubt: bool,
     never_sent: bool,
+    /// Of the try.
+    outcome: &'static str,
     error: Option<String>,
     again: Option<i64>,
     reference: Option<String>,
@@ -144,6 +150,7 @@ impl Told {
             reason,
             doubt,
             never_sent: matches!(fate, PayoutFate::Back { left: false, .. }) && !doubt,
+            outcome: fate.outcome(),
             error: error.map(bounded),
             again: again.map(wait_micros),
             reference: reference.map(bounded),

@@ -15,6 +15,7 @@ use super::charge::wait_micros;
 use super::columns::{json, json_text, small_count, time};
 use super::error::at;
 use super::receivers::{tried, way};
+use super::tries;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::store::readable::{Said, readable};
@@ -205,10 +206,13 @@ async fn send(
         .bind(take.origin.as_str())
         .bind(json_text(&errands)?)
         .bind(jobs)
-        .fetch_all(connection)
+        .fetch_all(&mut *connection)
         .await?;
     let mut payouts = rows.iter().map(|row| payout(row, take, picked)).collect::<Result<Vec<_>, _>>()?;
     payouts.sort_unstable_by_key(|payout| payout.instruction);
+    let begun: Vec<(i64, u32, bool)> =
+        payouts.iter().map(|payout| (payout.instruction, payout.attempt, only_asked(&payout.errand))).collect();
+    tries::begin(connection, claim, &begun).await?;
     Ok(payouts)
 }
 
@@ -265,8 +269,9 @@ pub(super) async fn put_back_payouts(
         .bind(claim.term.get())
         .bind(origin)
         .bind(json_text(kept).map_err(at(PUT_BACK))?)
-        .execute(connection)
+        .fetch_all(&mut *connection)
         .await
         .map_err(at(PUT_BACK))?;
-    Ok(Done::Commit(put.rows_affected()))
+    tries::not_sent(connection, &put).await.map_err(at(PUT_BACK))?;
+    Ok(Done::Commit(put.len() as u64))
 }

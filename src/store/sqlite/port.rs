@@ -13,18 +13,18 @@ use super::tenure::SqliteTenure;
 use super::tx::{Done, read};
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, audit, binding, fence, figures, fitness, halt, history, import, migrate, pauses, payout_acts, preview,
-    report, requests, revert, runs, status, understands, unit_history, units, wishes,
+    advance, audit, binding, carries, fence, figures, fitness, halt, history, import, migrate, pauses, payout_acts,
+    preview, report, requests, revert, runs, status, understands, unit_history, units, wishes,
 };
 use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::{
     Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
     Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome, ImportRecord,
-    ImportView, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView, PreviewLine,
-    ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome, RevertOutcome,
-    RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures, TenureLimits,
-    TenureStore, TransferAsked, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
+    ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView,
+    PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome,
+    RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures,
+    TenureLimits, TenureStore, TransferAsked, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
 };
 
 /// An operation that reads one snapshot on a control session.
@@ -275,6 +275,10 @@ impl Store for SqliteStore {
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {
         reading!(self, "merchant_holds", connection => payout_acts::merchant_holds(connection))
+    }
+
+    async fn carries(&self) -> Result<Vec<JobCarries>, StoreError> {
+        reading!(self, "carries", connection => carries::carries(connection))
     }
 
     async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError> {

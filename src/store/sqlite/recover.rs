@@ -8,6 +8,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::columns::{json_text, small_count};
 use super::error::at;
+use super::tries;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::store::{DEATHS_BEFORE_SET_ASIDE, Recovery, StoreError};
@@ -16,17 +17,20 @@ const OPERATION: &str = "recover";
 
 /// Turns what lower terms left `sending`, counts their deaths, and sets aside the runs that killed too many.
 pub(super) async fn recover(connection: &mut SqliteConnection, claim: &Claim) -> Result<Done<Recovery>, StoreError> {
-    let mut calls = 0;
     // Units first: which of them wait for a person is read from their instructions as they were left.
-    for statement in [include_str!("sql/recover_units.sql"), include_str!("sql/recover_sending.sql")] {
-        calls = sqlx::query(statement)
-            .bind(claim.election.as_str())
-            .bind(claim.term.get())
-            .execute(&mut *connection)
-            .await
-            .map_err(at(OPERATION))?
-            .rows_affected();
-    }
+    sqlx::query(include_str!("sql/recover_units.sql"))
+        .bind(claim.election.as_str())
+        .bind(claim.term.get())
+        .execute(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?;
+    let left = sqlx::query(include_str!("sql/recover_sending.sql"))
+        .bind(claim.election.as_str())
+        .bind(claim.term.get())
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?;
+    tries::lost(connection, &left).await.map_err(at(OPERATION))?;
     let runs = sqlx::query(include_str!("sql/recover_runs.sql"))
         .bind(claim.election.as_str())
         .bind(claim.term.get())
@@ -44,7 +48,7 @@ pub(super) async fn recover(connection: &mut SqliteConnection, claim: &Claim) ->
         set_aside(connection, claim, &doomed).await?;
     }
     Ok(Done::Commit(Recovery {
-        calls_unknown: calls,
+        calls_unknown: left.len() as u64,
         runs_set_aside: doomed,
         runs_taken_over: u64::try_from(runs.len()).unwrap_or(u64::MAX),
     }))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{IN_VAIN, job, led, on_servers};
 use crate::support::orphans::alive;
-use crate::support::{Cluster, eventually, scratch};
+use crate::support::{Cluster, Pair, Setup, eventually, scratch};
 
 /// Writes down key, term and process, and does what it is told.
 fn program(log: &Path, then: &str) -> PathBuf {
@@ -62,10 +62,11 @@ async fn each_unit_is_a_process_and_what_it_exits_with_says_what_becomes_of_it()
 }
 
 /// The leader ends in some way while a program runs that never ends by itself and may not be run twice.
-async fn held(end: impl Fn(&Cluster, usize)) {
+async fn held(pair: Pair, end: impl Fn(&Cluster, usize)) {
     let log = scratch::folder("started").join("log");
-    let tables = command(ONE, &program(&log, "sleep 600 & sleep 600"), "");
-    let (cluster, leader) = led(on_servers(2, &job("settle", "command", 2, &tables))).await;
+    let one = if pair == Pair::Embedded { "select 'one' as key, null as payload" } else { ONE };
+    let tables = command(one, &program(&log, "sleep 600 & sleep 600"), "");
+    let (cluster, leader) = led(Setup::new(2, &job("settle", "command", 2, &tables)).on(pair)).await;
     let run = cluster.open_now("settle");
     let process = first_started(&log).await;
     end(&cluster, leader);
@@ -82,12 +83,20 @@ async fn held(end: impl Fn(&Cluster, usize)) {
 
 #[tokio::test]
 async fn a_program_is_gone_and_its_unit_held_when_the_leader_is_killed() {
-    held(|cluster, leader| cluster.replica(leader).kill()).await;
+    held(Pair::EtcdPostgres, |cluster, leader| cluster.replica(leader).kill()).await;
+}
+
+#[tokio::test]
+async fn on_sqlite_a_program_is_gone_and_its_unit_held_when_the_leader_is_killed_or_stopped() {
+    tokio::join!(
+        held(Pair::Embedded, |cluster, leader| cluster.replica(leader).kill()),
+        held(Pair::Embedded, |cluster, leader| cluster.replica(leader).stop()),
+    );
 }
 
 #[tokio::test]
 async fn a_program_is_gone_and_its_unit_held_when_the_leader_is_stopped() {
-    held(|cluster, leader| cluster.replica(leader).stop()).await;
+    held(Pair::EtcdPostgres, |cluster, leader| cluster.replica(leader).stop()).await;
 }
 
 #[tokio::test]

@@ -16,11 +16,9 @@ pub enum Test {
     Unit(&'static str),
     /// Of the integration tests.
     It(&'static str),
-    /// Of the model.
-    #[expect(dead_code, reason = "the model's tests are named when they are here")]
+    /// Of the model: with the mutant on, or, where it lies in what is modelled, with the same defect in the model.
     Model(&'static str),
-    /// Of the simulator.
-    #[expect(dead_code, reason = "the simulator's tests are named when they are here")]
+    /// Of the simulator: with the mutant on, or, where it lies in a real store, with the same defect in the simulated one.
     Sim(&'static str),
 }
 

@@ -110,6 +110,26 @@ async fn a_leader_stopped_inside_a_transaction_of_payouts_keeps_nobody_from_taki
     );
 }
 
+/// It could not even say that it is there: whoever starts finds a file that cannot be written.
+#[tokio::test]
+async fn on_sqlite_a_replica_that_starts_while_the_leader_stands_still_in_a_transaction_takes_over() {
+    let receiver = Receiver::start().await;
+    let cluster = Setup::new(2, &job(&receiver, true).text()).on(Pair::Embedded).prepare().await;
+    let step = "store.payouts.after_take";
+    cluster.replica(0).set_chaos(&format!("{step}=stop@1"));
+    cluster.replica(0).start();
+    cluster.wait_leader(READY).await;
+    cluster.import(&entries(3), "psp").ok();
+    cluster.open_now("daily");
+    cluster.replica(0).wait_hit(step, PAID).await;
+    cluster.replica(1).start();
+    assert_eq!(cluster.wait_other_leader(PAID, &[0]).await, 1);
+    let done = "select count(*) from bursar.instruction where state = 'paid'";
+    eventually(PAID, "all are paid", async || (cluster.number(done).await == 3).then_some(())).await;
+    receiver.judge();
+    cluster.assert_audited();
+}
+
 #[tokio::test]
 async fn on_sqlite_a_leader_stopped_before_it_sends_or_inside_a_transaction_keeps_nobody_from_paying_once() {
     tokio::join!(

@@ -114,13 +114,6 @@ impl Chain {
             (Pair::EtcdPostgres, _) => Fault::Cut { etcd: self.dice.one_in(2), database: true },
         };
         let step = STEPS[self.dice.below(STEPS.len())];
-        // A leader that is stopped inside a write transaction of the file is ended by the one that stands; one that is only starting
-        // waits for it. Here each of the two may be starting; `pauses` stops them there.
-        let fault = if self.pair == Pair::Embedded && fault == Fault::Stop && step.starts_with("store.") {
-            Fault::Crash
-        } else {
-            fault
-        };
         Plan { fault, step, at: 1 + self.dice.next() % 3, revoked: self.dice.one_in(2) }
     }
 

@@ -136,10 +136,8 @@ impl Cluster {
     /// When it does not.
     pub async fn wait_run_ended(&self, run: i64) {
         let query = format!("select count(*) from bursar.run where id = {run} and finished_at is not null");
-        eventually(ENDED_WITHIN, &format!("run {run} ends"), async || {
-            (self.database().value::<i64>(&query).await == 1).then_some(())
-        })
-        .await;
+        eventually(ENDED_WITHIN, &format!("run {run} ends"), async || (self.number(&query).await == 1).then_some(()))
+            .await;
     }
 
     /// What `runs show` says of a run.

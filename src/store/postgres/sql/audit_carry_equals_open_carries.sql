@@ -13,11 +13,11 @@ with sides as (
      group by s.owner, s.currency
     having sum(s.account) <> sum(s.entries)
 ), stranded as (
-    select count(*) as entries
+    select count(*) as entries, string_agg(distinct j.name, ', ' order by j.name) as jobs
       from bursar.entry e
       join bursar.job j on j.id = e.job_id
      where e.unit_id is null and e.withdrawn_at is null and j.removed_at is not null
 )
 select (select count(*) from bad) as violations,
        (select array_agg(b.what) from (select bad.what from bad order by bad.what limit $1) b) as examples,
-       (select format('%s open entries belong to jobs that are gone: only their job takes them', s.entries) from stranded s where s.entries > 0) as not_proven;
+       (select format('%s open entries belong to jobs that are gone (%s): only their job takes them', s.entries, s.jobs) from stranded s where s.entries > 0) as not_proven;

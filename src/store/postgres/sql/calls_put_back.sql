@@ -22,6 +22,19 @@ with kept as materialized (
        and u.state = 'pending'
      order by u.id
        for update of u
+), tries as (
+    update bursar.instruction_try y
+       set ended_at = clock_timestamp(), outcome = 'not_sent'
+      from held h
+      join bursar.instruction i on i.unit_id = h.id
+     where i.run_id = $1
+       and i.election = $2
+       and i.kind = 'call'
+       and i.state = 'sending'
+       and i.sending_term = $3
+       and not exists (select from kept k where k.id = i.id and k.attempt = i.attempts)
+       and y.instruction_id = i.id
+       and y.attempt = i.attempts
 )
 update bursar.instruction i
    set state = case when i.in_doubt then 'unknown' else 'pending' end,

@@ -45,7 +45,12 @@ with given as materialized (
        and i.state = 'sending'
        and i.sending_term = $3
        and i.attempts = g.attempt
-    returning i.unit_id, g.fate, g.error, g.again_ms
+    returning i.id, i.attempts, i.unit_id, g.fate, g.error, g.again_ms
+), tries as (
+    update bursar.instruction_try y
+       set ended_at = clock_timestamp(), outcome = t.fate, detail = t.error
+      from told t
+     where y.instruction_id = t.id and y.attempt = t.attempts
 ), batch as (
     insert into bursar.batch (run_id, election, term, units, settled, carried, empty, set_aside, instructions)
     select $1, $2, $3, count(*), count(*) filter (where t.fate = 'done'), 0, 0, count(*) filter (where t.fate <> 'done'), 0

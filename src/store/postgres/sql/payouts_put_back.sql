@@ -5,7 +5,7 @@
 -- left. A second time there is nothing to put back.
 -- $1 election, $2 term, $3 origin, $4 instructions that are kept, $5 their tries
 with lost as materialized (
-    select i.id, i.in_doubt, i.in_doubt or i.attempts > 1 as left_before
+    select i.id, i.attempts, i.in_doubt, i.in_doubt or i.attempts > 1 as left_before
       from bursar.instruction i
      where i.election = $1
        and i.kind = 'payout'
@@ -16,6 +16,11 @@ with lost as materialized (
                         where k.id = i.id and k.attempt = i.attempts)
      order by i.id
        for update of i
+), tries as (
+    update bursar.instruction_try y
+       set ended_at = clock_timestamp(), outcome = 'not_sent'
+      from lost l
+     where y.instruction_id = l.id and y.attempt = l.attempts
 )
 update bursar.instruction i
    set state = case when l.in_doubt then 'unknown' else 'pending' end,

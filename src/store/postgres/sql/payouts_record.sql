@@ -13,7 +13,7 @@ with given as materialized (
            as g (id, attempt, fate, error, again_ms, reference, look_up)
 ), held as materialized (
     select i.id, i.unit_id, i.run_id, i.job_id, i.generation, i.merchant, i.currency, i.amount, i.in_doubt,
-           g.fate, g.error, g.again_ms, g.reference
+           g.attempt, g.fate, g.error, g.again_ms, g.reference
       from bursar.instruction i
       join given g on g.id = i.id
      where i.election = $1
@@ -51,6 +51,11 @@ with given as materialized (
       from told t
      where i.id = t.id
     returning i.id
+), tries as (
+    update bursar.instruction_try y
+       set ended_at = clock_timestamp(), outcome = case t.fate when 'back' then 'not_sent' else t.fate end, detail = t.error
+      from told t
+     where y.instruction_id = t.id and y.attempt = t.attempt
 ), journals as (
     insert into bursar.journal (unit_id, run_id, kind, generation, election, term)
     select t.unit_id, t.run_id, t.state, t.generation, $1, $2

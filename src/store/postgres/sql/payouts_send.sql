@@ -1,9 +1,11 @@
 -- Fenced (begin), with the payouts locked. On the wire under this term from now on; or, where only a look-up is made, left
 -- as they are and not taken again before that is over.
 -- Safe because: key and bytes are those of the first time (a trigger holds them); a doubt is never reset; the number of a try
--- only grows, so that no late record is taken for another try's; the key's validity counts from before the first byte.
+-- only grows, so that no late record is taken for another try's; the key's validity counts from before the first byte. Each
+-- try gets its row.
 -- $1 election, $2 term, $3 origin, $4 instructions, $5 whether each is only looked up
 -- $6 jobs, $7 idempotent, $8 looked up, $9 validity of a key, $10 time-out (milliseconds)
+with sent as (
 update bursar.instruction i
    set state = case when g.only_look_up then i.state else 'sending' end,
        attempts = i.attempts + 1,
@@ -23,4 +25,9 @@ update bursar.instruction i
    and i.state in ('pending', 'unknown')
 returning i.id, i.unit_id, i.job_id, i.idempotency_key, i.body, i.attempts, i.in_doubt, i.looks_up, g.only_look_up,
           (extract(epoch from least(i.key_valid_until, i.first_sent_at + t.valid_ms * interval '1 millisecond') - clock_timestamp()) * 1000)::bigint - 2 * t.timeout_ms as leaves_within_ms,
-          clock_timestamp() as now;
+          clock_timestamp() as now
+), tries as (
+    insert into bursar.instruction_try (instruction_id, attempt, asked, term, receiver)
+    select s.id, s.attempts, s.only_look_up, $2, $3 from sent s
+)
+select s.* from sent s;

@@ -10,7 +10,12 @@ with lost as (
            last_error = 'the leader of term ' || coalesce(i.sending_term, 0) || ' ended before an answer was recorded',
            in_doubt = true
      where i.election = $1 and i.state = 'sending' and coalesce(i.sending_term, 0) < $2
- returning i.unit_id, i.state, i.last_error
+ returning i.id, i.attempts, i.unit_id, i.state, i.last_error
+), tries as (
+    update bursar.instruction_try y
+       set ended_at = clock_timestamp(), outcome = 'unknown', detail = lost.last_error
+      from lost
+     where y.instruction_id = lost.id and y.attempt = lost.attempts
 ), aside as (
     update bursar.unit u
        set state = 'set_aside', last_error = lost.last_error, ended_at = clock_timestamp(), term = $2,

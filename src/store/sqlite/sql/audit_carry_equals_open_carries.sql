@@ -24,11 +24,11 @@ with sides as (
      where s.account_high - s.entries_high + ((s.account_low - s.entries_low) >> 32) <> 0
         or ((s.account_low - s.entries_low) & 4294967295) <> 0
 ), stranded as (
-    select count(*) as entries
+    select count(*) as entries, group_concat(distinct j.name) as jobs
       from entry e
       join job j on j.id = e.job_id
      where e.unit_id is null and e.withdrawn_at is null and j.removed_at is not null
 )
 select (select count(*) from bad) as violations,
        (select json_group_array(b.what) from (select bad.what from bad order by bad.what limit ?1) b) as examples,
-       (select format('%s open entries belong to jobs that are gone: only their job takes them', s.entries) from stranded s where s.entries > 0) as not_proven;
+       (select format('%s open entries belong to jobs that are gone (%s): only their job takes them', s.entries, s.jobs) from stranded s where s.entries > 0) as not_proven;

@@ -14,4 +14,5 @@ update instruction
    and state = 'sending'
    and sending_term = ?3
    and exists (select 1 from unit u where u.id = instruction.unit_id and u.state = 'pending')
-   and not exists (select 1 from json_each(?4) g where g.value ->> 0 = instruction.id and g.value ->> 1 = instruction.attempts);
+   and not exists (select 1 from json_each(?4) g where g.value ->> 0 = instruction.id and g.value ->> 1 = instruction.attempts)
+returning id;

@@ -15,4 +15,5 @@ update instruction
    and state = 'sending'
    and sending_term = ?2
    and receiver = ?3
-   and not exists (select 1 from json_each(?4) g where g.value ->> 0 = instruction.id and g.value ->> 1 = instruction.attempts);
+   and not exists (select 1 from json_each(?4) g where g.value ->> 0 = instruction.id and g.value ->> 1 = instruction.attempts)
+returning id;

@@ -6,4 +6,5 @@ update instruction
        next_attempt_at = case when idempotent or looks_up then (select now from clock) end,
        last_error = 'the leader of term ' || coalesce(sending_term, 0) || ' ended before an answer was recorded',
        in_doubt = 1
- where election = ?1 and state = 'sending' and coalesce(sending_term, 0) < ?2;
+ where election = ?1 and state = 'sending' and coalesce(sending_term, 0) < ?2
+returning id, last_error;

@@ -174,7 +174,9 @@ macro_rules! contract {
                     what_is_reverted_stays_in_the_run_that_settled_it_and_is_taken_off_the_next,
                     a_tick_without_a_run_has_no_report_and_one_without_money_an_empty_one;
                 unit_history:
-                    a_unit_shows_what_it_bound_what_was_posted_asked_and_done_about_it;
+                    a_unit_shows_what_it_bound_what_was_posted_asked_and_done_about_it,
+                    each_try_of_a_payout_has_a_row_with_its_term_and_its_outcome,
+                    each_try_of_a_call_has_a_row_too;
                 imports:
                     the_same_file_again_or_under_another_name_brings_nothing,
                     a_conflict_is_shown_with_both_contents_and_nothing_of_the_file_stays,

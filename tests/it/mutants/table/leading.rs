@@ -1,6 +1,6 @@
 //! Of leading: who leads, what the fence refuses, and what goes on after it.
 
-use super::Test::{It, Unit};
+use super::Test::{It, Model, Sim, Unit};
 use super::{Mutant, row};
 
 /// All of them.
@@ -12,7 +12,10 @@ pub const ROWS: &[Mutant] = &[
         "a term is the time, not one more than the last",
         Unit("leadership::machine::tests::electing::the_term_is_above_both_the_coordinators_and_the_fences"),
         "left: Term(1)\n right: Term(4)",
-    ),
+    )
+    .and(&[
+        Model("a_term_from_a_clock_is_issued_twice"),
+    ]),
     row(
         "etcd.term-key-not-compared",
         "S1",
@@ -40,7 +43,10 @@ pub const ROWS: &[Mutant] = &[
         "resigning deletes the leader key, whoever has won it",
         It("contract::coordinator::etcd_resigns_only_ones_own_win"),
         "another's key was deleted",
-    ),
+    )
+    .and(&[
+        Model("a_resignation_that_deletes_anothers_key_makes_two_lead"),
+    ]),
     row(
         "resign.revokes-the-lease",
         "L1",
@@ -64,7 +70,10 @@ pub const ROWS: &[Mutant] = &[
         "the deadline is counted from a renewal's answer, not from its sending",
         Unit("leadership::machine::tests::session::the_window_is_counted_from_the_moment_before_the_sending"),
         "deadline: Moment(5300000000)",
-    ),
+    )
+    .and(&[
+        Model("mutants_of_the_machine_fall"),
+    ]),
     row(
         "session.saved-by-a-late-answer",
         "S7",
@@ -101,16 +110,21 @@ pub const ROWS: &[Mutant] = &[
         It("fence::interleavings::a_stale_batch_that_waits_on_a_units_row_commits_nothing"),
         "Ok(Mine(Settled(BatchCounts { settled: 3",
     )
-    .and(&[It(
-        "fence::interleavings::under_repeatable_read_as_the_roles_default_a_transaction_that_waited_is_still_fenced",
-    )]),
+    .and(&[
+        It("fence::interleavings::under_repeatable_read_as_the_roles_default_a_transaction_that_waited_is_still_fenced"),
+        Model("a_fence_that_is_read_without_its_lock_lets_a_left_claim_write"),
+        Sim("teeth::a_fence_that_lets_everybody_in_is_noticed"),
+    ]),
     row(
         "fence.behind-a-savepoint",
         "S2",
         "the fence is entered behind a savepoint, whose rollback gives its lock back",
         It("fence::interleavings::a_stale_batch_that_waits_on_a_units_row_commits_nothing"),
         "Ok(Mine(Settled(BatchCounts { settled: 3",
-    ),
+    )
+    .and(&[
+        Model("a_savepoint_before_the_fence_gives_the_lock_back"),
+    ]),
     row(
         "fence.tenure-not-compared",
         "S1 S2",
@@ -119,14 +133,20 @@ pub const ROWS: &[Mutant] = &[
             "contract::store::postgres::refusals::the_same_term_of_another_tenure_is_refused_everything_and_changes_nothing",
         ),
         "left: Ok(Mine(\"Pulse",
-    ),
+    )
+    .and(&[
+        Model("a_term_without_its_tenure_is_accepted_twice"),
+    ]),
     row(
         "advance.tenure-not-compared",
         "S1",
         "a term that another tenure has put in force is accepted once more",
         It("contract::store::postgres::fence::of_two_leaders_at_one_term_exactly_one_is_accepted"),
         "[Accepted { halt: None }, Accepted { halt: None }]",
-    ),
+    )
+    .and(&[
+        Model("a_term_without_its_tenure_is_accepted_twice"),
+    ]),
     row(
         "advance.waits-for-nobody",
         "S2",
@@ -140,21 +160,30 @@ pub const ROWS: &[Mutant] = &[
         "a takeover waits for a stopped leader to let go of the fence",
         It("fence::advance::a_holder_idle_in_its_transaction_is_ended"),
         "an answer: TimedOut { operation: \"advance\"",
-    ),
+    )
+    .and(&[
+        Model("an_advance_that_ends_nobody_waits_for_who_is_paused"),
+    ]),
     row(
         "sqlite.tenure-not-compared",
         "S1 S2",
         "on SQLite the term of another tenure is let in",
         Unit("store::sqlite::tx::tests::the_fence_answers_by_term_and_tenure_and_halt"),
         "a halt hides no refusal",
-    ),
+    )
+    .and(&[
+        Model("a_term_without_its_tenure_is_accepted_twice"),
+    ]),
     row(
         "fenced.taken-for-nothing-due",
         "S2 S7",
         "a tenure that is refused goes on as if nothing were due",
         Unit("tenure::tests::a_refusal_by_the_fence_ends_the_tenure_whatever_was_asked"),
         "it is not that nothing is due",
-    ),
+    )
+    .and(&[
+        Model("fenced_taken_for_nothing_due_leaves_a_leader_that_does_nothing"),
+    ]),
     row(
         "store.forgetting-not-noticed",
         "S2",
@@ -169,7 +198,10 @@ pub const ROWS: &[Mutant] = &[
         "the gate is asked before `sending` is committed, and not after",
         Unit("tenure::tests::a_call_that_was_committed_does_not_leave_once_the_session_is_lost"),
         "left: Ok(())\n right: Err(NotSent)",
-    ),
+    )
+    .and(&[
+        Model("a_gate_before_the_commit_lets_a_tenure_send_that_is_over"),
+    ]),
     row(
         "gate.not-asked-before-begin",
         "S7",
@@ -185,7 +217,10 @@ pub const ROWS: &[Mutant] = &[
             "leadership::machine::tests::ending::an_abrupt_end_that_is_not_reported_within_the_budget_ends_the_process",
         ),
         "TeardownOverran",
-    ),
+    )
+    .and(&[
+        Model("mutants_of_the_machine_fall"),
+    ]),
     row(
         "demotion.sessions-left",
         "S7",
@@ -193,7 +228,9 @@ pub const ROWS: &[Mutant] = &[
         It("fence::sessions::the_end_of_a_tenure_ends_its_sessions_whatever_they_do"),
         "SessionsEnded { terminated: 0",
     )
-    .and(&[It("fence::sessions::fifty_tenures_leave_no_session")]),
+    .and(&[
+        It("fence::sessions::fifty_tenures_leave_no_session"),
+    ]),
     row(
         "timers.left-running",
         "S7",

@@ -1,6 +1,6 @@
 //! Of settling: units, instructions, ticks, halts, and what others left.
 
-use super::Test::{It, Unit};
+use super::Test::{It, Model, Sim, Unit};
 use super::{Mutant, row};
 
 /// All of them.
@@ -14,14 +14,21 @@ pub const ROWS: &[Mutant] = &[
             "fence::commit::a_commit_that_happened_and_was_not_answered_is_unknown_and_repeating_it_finds_nothing_to_do",
         ),
         "Err(TryAgain { operation: \"settle\"",
-    ),
+    )
+    .and(&[
+        Model("an_unknown_commit_taken_for_a_failure_leaves_an_instruction_to_nobody"),
+        Sim("teeth::an_unknown_commit_taken_for_a_failure_is_noticed"),
+    ]),
     row(
         "entries.summed-beside-the-bind",
         "S3",
         "sums are over a SELECT beside the UPDATE that binds the entries",
         It("ledger::on_postgres::two_runs_that_pick_one_merchant_at_once_post_its_entries_once"),
         " right: 50",
-    ),
+    )
+    .and(&[
+        Model("sums_beside_the_bind_post_an_entry_twice"),
+    ]),
     row(
         "carry.taken-by-any-job",
         "S3",
@@ -44,9 +51,11 @@ pub const ROWS: &[Mutant] = &[
         It("contract::store::payouts_on_postgres::doubts::nothing_in_doubt_is_reversed_and_no_doubt_is_forgotten"),
         "-again",
     )
-    .and(&[It(
-        "paying::answers::a_payment_that_was_booked_and_answered_too_late_is_made_once_under_the_same_key_and_bytes",
-    )]),
+    .and(&[
+        It("paying::answers::a_payment_that_was_booked_and_answered_too_late_is_made_once_under_the_same_key_and_bytes"),
+        Model("a_key_made_anew_pays_twice"),
+        Sim("teeth::a_key_made_anew_is_noticed"),
+    ]),
     row(
         "payouts.doubt-forgotten",
         "S4",
@@ -60,7 +69,10 @@ pub const ROWS: &[Mutant] = &[
         "a payout that may have been made is reversed",
         It("contract::store::payouts_on_postgres::doubts::nothing_in_doubt_is_reversed_and_no_doubt_is_forgotten"),
         "left: Some(Rejected)\n right: Some(Held)",
-    ),
+    )
+    .and(&[
+        Model("a_refusal_after_an_unknown_try_is_not_final"),
+    ]),
     row(
         "payouts.validity-of-the-key-ignored",
         "S4",
@@ -74,7 +86,10 @@ pub const ROWS: &[Mutant] = &[
         "a refusal counts although an earlier try may have had its effect",
         Unit("settlement::http::answer::tests::nothing_is_rejected_while_an_earlier_try_is_in_doubt"),
         "assertion failed: !rejected",
-    ),
+    )
+    .and(&[
+        Model("a_refusal_after_an_unknown_try_is_not_final"),
+    ]),
     row(
         "http.5xx-taken-for-undone",
         "S4",
@@ -117,7 +132,10 @@ pub const ROWS: &[Mutant] = &[
         Unit("tenure::tests::what_a_take_without_an_answer_may_have_left_on_the_wire_is_put_back"),
         "it would be in nobody's hands",
     )
-    .and(&[It("unanswered::a_take_of_calls_that_was_committed_and_not_answered_is_put_back_under_the_same_tenure")]),
+    .and(&[
+        It("unanswered::a_take_of_calls_that_was_committed_and_not_answered_is_put_back_under_the_same_tenure"),
+        Model("an_unknown_commit_taken_for_a_failure_leaves_an_instruction_to_nobody"),
+    ]),
     // Ticks and halts.
     row(
         "ticks.run-twice",
@@ -125,7 +143,10 @@ pub const ROWS: &[Mutant] = &[
         "a tick that has its run gets another",
         It("contract::store::postgres::jobs::ticks_are_recorded_once_and_bring_their_job_forward"),
         "right: Recorded { opened: [], duplicates: 4 }",
-    ),
+    )
+    .and(&[
+        Model("ticks_that_are_not_compared_run_twice"),
+    ]),
     row(
         "ticks.before-the-stores-clock",
         "S5",
@@ -141,7 +162,10 @@ pub const ROWS: &[Mutant] = &[
         "the mark of what was evaluated is moved before the run is in",
         It("fence::commit::a_mark_is_where_it_was_when_the_run_of_its_tick_could_not_be_written"),
         "the tick would never be looked at again",
-    ),
+    )
+    .and(&[
+        Model("evaluated_before_the_run_is_in_loses_a_tick"),
+    ]),
     row(
         "misfire.grace-ignored",
         "L3",
@@ -155,7 +179,11 @@ pub const ROWS: &[Mutant] = &[
         "a halted election begins work",
         It("contract::store::postgres::refusals::a_halted_election_begins_nothing_and_still_records"),
         "left: Ok(Mine(\"Pulse",
-    ),
+    )
+    .and(&[
+        Model("a_fence_that_does_not_know_of_the_halt_settles_while_halted"),
+        Sim("teeth::a_halt_that_is_not_in_force_is_noticed"),
+    ]),
     row(
         "halt.keeps-outcomes-out",
         "S6",
@@ -170,9 +198,10 @@ pub const ROWS: &[Mutant] = &[
         Unit("tenure::tests::a_halt_that_came_while_a_call_waited_at_the_gate_is_read_before_its_first_byte"),
         "left: Ok(())\n right: Err(NotSent)",
     )
-    .and(&[It(
-        "operation::halting::calls_that_were_taken_and_not_sent_before_a_halt_are_put_back_and_made_after_the_resume",
-    )]),
+    .and(&[
+        It("operation::halting::calls_that_were_taken_and_not_sent_before_a_halt_are_put_back_and_made_after_the_resume"),
+        Model("a_halt_that_is_not_read_again_sends_while_halted"),
+    ]),
     // What others left.
     row(
         "recovery.sending-left-as-it-is",
@@ -182,7 +211,10 @@ pub const ROWS: &[Mutant] = &[
             "contract::store::postgres::recovery::what_a_lower_term_left_on_the_wire_is_unknown_or_held_and_in_doubt_for_good",
         ),
         "left: 0\n right: 2",
-    ),
+    )
+    .and(&[
+        Model("a_promotion_that_keeps_what_is_sending_leaves_it_for_ever"),
+    ]),
     row(
         "recovery.waits-for-a-time-out",
         "L2",
