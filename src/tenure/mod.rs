@@ -52,7 +52,7 @@ mod timers;
 mod work;
 
 pub use accepted::{AcceptedMemory, AcceptedRecord, Forgotten, MemoryError, NoMemory};
-pub use edge::{Begin, Ending, Gate, GateClosed, Order, Reports};
+pub use edge::{Begin, Ending, Gate, GateClosed, Order, Reports, Win};
 pub use observer::{NoObserver, TenureObserver};
 pub use settings::{ScheduleInForce, TenureDeps, TenureSettings};
 pub use supervisor::Supervisor;

@@ -54,6 +54,7 @@ mod settle_ledger;
 mod settle_sql;
 mod status;
 mod store;
+mod stories;
 mod tenure;
 mod ticks;
 mod tx;
