@@ -49,6 +49,7 @@ mod teardown;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod trace;
 mod work;
 
 pub use accepted::{AcceptedMemory, AcceptedRecord, Forgotten, MemoryError, NoMemory};
