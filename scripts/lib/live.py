@@ -169,7 +169,7 @@ class Live:
             for n in range(3):
                 self.start_replica(n)
             self.start_prometheus()
-            wait("a leader", self.leader)
+            self.wait_leader()
             threading.Thread(target=self.keep_importing, daemon=True).start()
         except BaseException:
             self.__exit__()

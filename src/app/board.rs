@@ -17,7 +17,7 @@ use crate::clock;
 use crate::domain::{ElectionName, Moment, Term};
 use crate::leadership::{Gate, LeadershipView, ReplicaDescription, ReplicaRecord, SessionState};
 use crate::store::{StatusView, StoreFigures};
-use crate::telemetry::{ElectionObservation, Metrics, Observation};
+use crate::telemetry::{ElectionObservation, Metrics, Observation, Traces};
 use crate::tenure::ScheduleInForce;
 use crate::web::Details;
 
@@ -61,6 +61,8 @@ pub(super) struct Board {
     draining: AtomicBool,
     in_flight: AtomicI64,
     leadership: OnceLock<watch::Receiver<LeadershipView>>,
+    /// Where spans go, where they are asked for.
+    traces: OnceLock<Traces>,
     gates: Mutex<BTreeMap<ElectionName, Gate>>,
     figures: Mutex<BTreeMap<ElectionName, StoreFigures>>,
     store: Mutex<StoreSeen>,
@@ -90,6 +92,7 @@ impl Board {
             draining: AtomicBool::new(false),
             in_flight: AtomicI64::new(0),
             leadership: OnceLock::new(),
+            traces: OnceLock::new(),
             gates: Mutex::default(),
             figures: Mutex::default(),
             store: Mutex::default(),
@@ -100,8 +103,18 @@ impl Board {
         }
     }
 
-    pub(super) fn metrics(&self) -> &Metrics {
+    pub(super) fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// Spans are taken from now on.
+    pub(super) fn takes_spans(&self, traces: Traces) {
+        // There is one collector in a process.
+        let _second = self.traces.set(traces);
+    }
+
+    pub(super) fn traces(&self) -> Option<&Traces> {
+        self.traces.get()
     }
 
     /// The workers live.

@@ -11,7 +11,7 @@ use super::memory::CoordinatorMemory;
 use crate::domain::{Claim, ElectionName, Moment, Term};
 use crate::leadership::{self, Coordinator, EndMode, LeadershipHandle, Report, TenureOrder};
 use crate::store::FenceHolder;
-use crate::tenure::{Begin, Ending, Gate, GateClosed, Order, Reports};
+use crate::tenure::{Begin, Ending, Gate, GateClosed, Order, Reports, Win};
 
 /// The session's gate, as tenures ask it.
 struct SessionGate(leadership::Gate);
@@ -37,6 +37,11 @@ fn translate(order: TenureOrder, board: &Board, coordinator: &Arc<dyn Coordinato
                 claim: grant.claim,
                 gate: Arc::new(SessionGate(grant.gate)),
                 memory: Arc::new(memory),
+                win: Win {
+                    handed_over: grant.adopted,
+                    vacant_for: grant.vacant_since.map(|since| grant.won_at.since(since)),
+                    at: grant.won_at,
+                },
             })
         }
         TenureOrder::End { claim, mode, reason } => {

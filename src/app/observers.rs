@@ -11,7 +11,7 @@ use crate::domain::unit::AttemptOutcome;
 use crate::domain::{ElectionName, JobName};
 use crate::leadership::{Observer, ReplicaRecord, SessionState, TransitionReason};
 use crate::store::StoreFigures;
-use crate::telemetry::Labels;
+use crate::telemetry::{Labels, Span};
 use crate::tenure::TenureObserver;
 
 /// The closed sets that labels come from.
@@ -142,5 +142,15 @@ impl TenureObserver for Observers {
 
     fn figures_gone(&self, election: &ElectionName) {
         self.0.figures(election, None);
+    }
+
+    fn takes_spans(&self) -> bool {
+        self.0.traces().is_some()
+    }
+
+    fn span(&self, span: &Span) {
+        if let Some(traces) = self.0.traces() {
+            traces.note(span);
+        }
     }
 }

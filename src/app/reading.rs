@@ -17,6 +17,8 @@ const EVERY: Duration = Duration::from_secs(5);
 const SELDOM: u32 = 6;
 /// Rows of each list.
 const ROWS: u32 = 20;
+/// Terms, refusals and acts: imports are among the acts, and are left out of the page.
+const HISTORY_ROWS: u32 = 200;
 
 /// Reads until told to stop.
 pub(super) async fn read(store: Arc<dyn Store>, board: Arc<Board>, stop: CancellationToken) {
@@ -51,7 +53,7 @@ async fn details(store: &dyn Store) -> Result<Details, StoreError> {
         in_doubt.extend(store.payouts(&filter).await?);
     }
     Ok(Details {
-        history: store.history(ROWS).await?,
+        history: store.history(HISTORY_ROWS).await?,
         set_aside: store.units(&aside).await?,
         in_doubt,
         receivers: store.receivers().await?,

@@ -27,7 +27,7 @@ use crate::domain::{ElectionName, ReplicaId};
 use crate::leadership::{Leadership, LeadershipHandle, LeadershipSettings, ReplicaDescription, Report, TenureOrder};
 use crate::lifecycle::{HARD_STOP_EXIT_CODE, Stop, StopSignals};
 use crate::store::{Leader, Store, TenureLimits};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, traces};
 use crate::tenure::{ScheduleInForce, Supervisor, TenureDeps, TenureSettings};
 use crate::web::WebServer;
 
@@ -168,6 +168,11 @@ impl Start {
         let mut parts =
             Parts { tasks: JoinSet::new(), workers: self.workers.clone(), ending: CancellationToken::new() };
         parts.spawn("the workers' beat", beat(Arc::clone(&board), parts.ending.clone()));
+        if let Some(endpoint) = &self.config.traces.endpoint {
+            let (traces, export) = traces(endpoint, replica.id.as_str(), board.metrics());
+            board.takes_spans(traces);
+            parts.spawn("the export of traces", export.run(parts.ending.clone()));
+        }
         let soft = self.stop.soft.clone();
         let connect = store_link::connect(
             Arc::clone(&self.config),

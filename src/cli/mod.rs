@@ -40,6 +40,7 @@ mod resume;
 mod run;
 mod runs;
 mod status;
+mod story;
 mod supervise;
 mod transfer;
 mod trigger;
@@ -150,7 +151,7 @@ enum Command {
     Halt(halt::HaltArgs),
     /// Take a halt back.
     Resume(resume::ResumeArgs),
-    /// Terms and why each ended, fencing rejects, operators' acts.
+    /// Terms and the story of each, fencing rejects, operators' acts.
     History(history::HistoryArgs),
     /// Check the store's contents against the guarantees; exit code 1 if one is broken.
     Audit(audit::AuditArgs),

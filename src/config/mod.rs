@@ -40,7 +40,7 @@ pub use schedule_file::{MOST_JOBS, ScheduleFile};
 pub use secret::Secret;
 pub use types::{
     Config, Coordinator, CoordinatorConfig, DatabaseConfig, DatabasePlace, Elections, EtcdAuth, EtcdConfig, EtcdTls,
-    HttpConfig, LogConfig, LogFormat, LogLevel, OperatorConfig, PostgresConfig, ReplicaConfig, TlsMode,
+    HttpConfig, LogConfig, LogFormat, LogLevel, OperatorConfig, PostgresConfig, ReplicaConfig, TlsMode, TracesConfig,
 };
 pub use validate::renewal_interval;
 

@@ -25,6 +25,8 @@ pub struct Config {
     pub log: LogConfig,
     /// What operators' acts wait for.
     pub operator: OperatorConfig,
+    /// Where spans go.
+    pub traces: TracesConfig,
     /// The schedule file, made whole: relative to the configuration file that names it.
     pub schedule: PathBuf,
     /// Nobody named the schedule file and the store is SQLite: it may be missing, and then there are no jobs.
@@ -200,6 +202,13 @@ pub struct OperatorConfig {
     /// Whether resolving, releasing and reverting wait for another database role. Kept in the store once it is true anywhere;
     /// `None`: as the store says. False takes nothing away: `bursar migrate` asks for the end, which waits too.
     pub four_eyes: Option<bool>,
+}
+
+/// Traces over OTLP.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TracesConfig {
+    /// The collector, `http://HOST:PORT` or `https://HOST:PORT`, spoken to by gRPC; `None`: there are no traces.
+    pub endpoint: Option<String>,
 }
 
 /// The read-only HTTP port.

@@ -12,7 +12,7 @@ use super::reader::{Checked, Context, TableReader};
 use super::tree::Node;
 use super::types::{
     Config, Coordinator, CoordinatorConfig, DatabasePlace, Elections, EtcdAuth, EtcdConfig, EtcdTls, HttpConfig,
-    LogConfig, LogFormat, LogLevel, OperatorConfig, ReplicaConfig,
+    LogConfig, LogFormat, LogLevel, OperatorConfig, ReplicaConfig, TracesConfig,
 };
 use super::values::{Read, choice, duration, flag, parsed, quoted, text};
 use crate::domain::{ElectionName, ReplicaId};
@@ -56,6 +56,7 @@ pub(super) fn config(context: &Context<'_>, root: &Node) -> Checked<Config> {
     let operator = table.table("operator").and_then(|inner| {
         operator(inner, matches!(&database, Ok(database) if matches!(database.place, DatabasePlace::Sqlite(_))))
     });
+    let traces = table.table("traces").and_then(traces);
     if let (Ok(replica), Ok(database)) = (&replica, &database) {
         let elections = match &replica.elections {
             Elections::All => 1,
@@ -86,6 +87,7 @@ pub(super) fn config(context: &Context<'_>, root: &Node) -> Checked<Config> {
         http: http?,
         log: log?,
         operator: operator?,
+        traces: traces?,
         schedule: schedule?,
         connections_place,
     })
@@ -199,7 +201,8 @@ fn lease_window(ttl: Duration, budget: Duration) -> Read<()> {
 }
 
 fn etcd(table: &mut TableReader<'_>) -> Checked<EtcdConfig> {
-    let endpoints = table.list("endpoints", MOST_ENDPOINTS, |node| parsed(node, endpoint));
+    let endpoints = table
+        .list("endpoints", MOST_ENDPOINTS, |node| parsed(node, |url| endpoint(url, "the table [coordinator.auth]")));
     let endpoints = endpoints.and_then(|all| {
         let missing = "missing; expected a list such as [\"https://etcd-0:2379\"]";
         all.filter(|all| !all.is_empty()).ok_or_else(|| table.refuse("endpoints", missing, Scope::Whole))
@@ -221,9 +224,10 @@ fn etcd(table: &mut TableReader<'_>) -> Checked<EtcdConfig> {
     Ok(EtcdConfig { endpoints: endpoints?, prefix: prefix?, tls: tls?, auth: auth? })
 }
 
-fn endpoint(url: &str) -> Read<String> {
+/// An address without a path; who one is stands in `identity`.
+fn endpoint(url: &str, identity: &str) -> Read<String> {
     if url.contains('@') {
-        return Err("found a user in it, expected the table [coordinator.auth]".to_owned());
+        return Err(format!("found a user in it, expected {identity}"));
     }
     let refused = || format!("found {}, expected http://host:port or https://host:port", quoted(url));
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).ok_or_else(refused)?;
@@ -280,6 +284,12 @@ fn http(mut table: TableReader<'_>) -> Checked<HttpConfig> {
     });
     table.finish();
     Ok(HttpConfig { listen: listen? })
+}
+
+fn traces(mut table: TableReader<'_>) -> Checked<TracesConfig> {
+    let endpoint = table.optional("endpoint", |node| parsed(node, |url| endpoint(url, "OTEL_EXPORTER_OTLP_HEADERS")));
+    table.finish();
+    Ok(TracesConfig { endpoint: endpoint? })
 }
 
 fn log(mut table: TableReader<'_>) -> Checked<LogConfig> {

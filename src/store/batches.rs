@@ -81,6 +81,8 @@ pub struct BatchCounts {
     pub last_unit: i64,
     /// Units taken; fewer than asked for: a short page.
     pub taken: u64,
+    /// The row of the batch.
+    pub batch: i64,
 }
 
 /// One failed attempt at one unit.

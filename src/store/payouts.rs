@@ -89,6 +89,10 @@ pub struct Payout {
     pub instruction: i64,
     /// Its job.
     pub job: i64,
+    /// Its run.
+    pub run: i64,
+    /// The batch that wrote it, where that is on record.
+    pub batch: Option<i64>,
     /// The same at every try.
     pub idempotency_key: String,
     /// The stored bytes.

@@ -11,9 +11,10 @@ use uuid::Uuid;
 use super::{
     Admission, ApprovalView, AuditReport, DecideOutcome, Decision, FourEyesOutcome, HistoryView, HoldReport,
     ImportOutcome, ImportRecord, ImportView, JobCarries, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter,
-    PayoutView, PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution,
-    ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, StatusView, StoreError, StoreFigures,
-    TenureStore, TransferAsked, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
+    PayoutView, PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState,
+    Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, StatusView, StoreError,
+    StoreFigures, StoryFilter, TenureStore, TermStory, TransferAsked, UnitFilter, UnitHistory, UnitView,
+    UsersStatement, Wishes,
 };
 use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, TenureId, Term};
@@ -193,6 +194,10 @@ pub trait Store: Send + Sync {
     /// Notes in the history of terms when this tenure first worked (`ended` is `None`), or how it ended.
     async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError>;
 
+    /// Notes in the history of terms how this tenure came about and what it took over. The first note stays; one on a tenure
+    /// that was never accepted is left.
+    async fn note_promotion(&self, claim: &Claim, promotion: &Promotion) -> Result<(), StoreError>;
+
     /// Halts elections; in force with the next transaction. Where bursar halts by itself (the actor's user is `bursar`) and an
     /// operator's halt stands already, its reason is added to that.
     async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError>;
@@ -349,6 +354,9 @@ pub trait Store: Send + Sync {
 
     /// Terms, refusals, operators' acts, newest first, at most `limit` of each.
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError>;
+
+    /// The stories of terms, newest first, in one snapshot.
+    async fn stories(&self, filter: &StoryFilter) -> Result<Vec<TermStory>, StoreError>;
 
     /// Figures for metrics.
     async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError>;

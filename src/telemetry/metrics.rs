@@ -79,6 +79,7 @@ pub struct Metrics {
     expiries: Counter,
     overruns: Counter,
     duplicates: Counter,
+    spans_dropped: Counter,
     settled: Counter,
     renewal: Histogram,
     election: Histogram,
@@ -151,6 +152,7 @@ impl Metrics {
             expiries: counter(series::EXPIRIES),
             overruns: counter(series::TEARDOWN_OVERRUNS),
             duplicates: counter(series::DUPLICATES),
+            spans_dropped: counter(series::SPANS_DROPPED),
             settled: counter(series::UNITS_SETTLED),
             renewal: histogram(series::RENEWAL),
             election: histogram(series::ELECTION),
@@ -224,6 +226,11 @@ impl Metrics {
     /// The store refused an operation, one of [`Labels::operations`].
     pub fn fencing_reject(&self, operation: &str) {
         self.rejects.add(operation, 1);
+    }
+
+    /// Spans that no collector took.
+    pub fn spans_dropped(&self, n: u64) {
+        self.spans_dropped.increment(n);
     }
 
     /// Ticks had their run already.

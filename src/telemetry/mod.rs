@@ -1,4 +1,4 @@
-//! Telemetry: the log, and one [`Metrics`] value that every part reports to.
+//! Telemetry: the log, one [`Metrics`] value that every part reports to, and [`Traces`], off unless they are asked for.
 //!
 //! Why one value and no globals: what a test or a second replica in one process counts is its own.
 //!
@@ -14,7 +14,9 @@ mod logging;
 mod metrics;
 mod observation;
 mod series;
+mod traces;
 
 pub use logging::{Format, init_logging, log_panics};
 pub use metrics::{Labels, MOST_JOBS, Metrics, ReloadOutcome};
 pub use observation::{ElectionObservation, Observation};
+pub use traces::{Span, TraceExport, Traces, Work, traces};

@@ -74,6 +74,8 @@ series! {
         "Fencing rejects on record in the store, of all replicas; 0 where this replica does not lead.";
     DUPLICATES = "duplicate_runs_prevented_total", Kind::Counter,
         "Ticks that were found to have their run already.";
+    SPANS_DROPPED = "trace_spans_dropped_total", Kind::Counter,
+        "Spans that no collector took: it did not answer, or the queue was full.";
     COORDINATOR_UP = "coordinator_up", Kind::Gauge,
         "1 while the coordinator answers.";
     COORDINATOR_MEMBERS = "coordinator_members_reachable", Kind::Gauge,

@@ -24,8 +24,9 @@ use crate::clock;
 use crate::domain::unit::{AttemptOutcome, UnitState};
 use crate::settlement::caught;
 use crate::store::{
-    BatchCounts, BatchError, Charge, Effect, Entered, OpenRun, SettleOutcome, StoreError, UnitFilter, UnitPick,
+    BatchCounts, BatchError, Charge, Effect, Entered, Fenced, OpenRun, SettleOutcome, StoreError, UnitFilter, UnitPick,
 };
+use crate::telemetry::Work;
 
 /// What one lane works with.
 #[derive(Clone)]
@@ -72,6 +73,23 @@ pub(super) async fn drain(tenure: &Tenure, run: &OpenRun, effect: &Effect) -> Re
         }
     }
     lane.retry().await
+}
+
+/// What a batch came to, for its span: its row, units, a word, whether that is a failure. `None` where there was no unit.
+fn told<P>(answer: &Result<Fenced<SettleOutcome>, P>) -> Option<(Option<i64>, u64, (&'static str, bool))> {
+    match answer {
+        Ok(Ok(Entered::Mine(SettleOutcome::Nothing))) => None,
+        Ok(Ok(Entered::Mine(SettleOutcome::Settled(counts)))) => {
+            Some((Some(counts.batch), counts.taken, ("settled", false)))
+        }
+        Ok(Ok(Entered::Mine(SettleOutcome::Failed { units, .. }))) => {
+            Some((None, units.len() as u64, ("rolled back", true)))
+        }
+        Ok(Ok(Entered::Fenced(_))) => Some((None, 0, ("fenced", true))),
+        Ok(Ok(Entered::Halted(_))) => Some((None, 0, ("halted", false))),
+        Ok(Err(_)) => Some((None, 0, ("the store failed", true))),
+        Err(_) => Some((None, 0, ("panicked", true))),
+    }
 }
 
 impl Lane {
@@ -218,6 +236,9 @@ impl Lane {
             if let Some(size) = self.pace.took(taken, took) {
                 tracing::info!(claim = %tenure.claim, run = self.run.id, ?took, size, "batches take long: smaller ones from now on");
             }
+        }
+        if let Some((batch, units, came)) = told(&answer) {
+            tenure.traced(Work::Batch { batch, units }, (&self.run.definition.name, self.run.id), sent, came);
         }
         let answer = answer.unwrap_or_else(|panic| {
             Err(StoreError::Broken { operation: "settle", detail: format!("the batch panicked: {panic}") })

@@ -72,6 +72,19 @@ pub struct Begin {
     pub gate: Arc<dyn Gate>,
     /// What the coordinator remembers of the store, written under this win.
     pub memory: Arc<dyn AcceptedMemory>,
+    /// How it came about, for the history of terms.
+    pub win: Win,
+}
+
+/// How a term came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Win {
+    /// Handed over by the leader before it.
+    pub handed_over: bool,
+    /// How long the replica had seen the place free.
+    pub vacant_for: Option<Duration>,
+    /// When the replica learnt of it, in boot time.
+    pub at: Moment,
 }
 
 /// What leadership is told. None of these waits.

@@ -50,10 +50,11 @@ mod teardown;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod trace;
 mod work;
 
 pub use accepted::{AcceptedMemory, AcceptedRecord, Forgotten, MemoryError, NoMemory};
-pub use edge::{Begin, Ending, Gate, GateClosed, Order, Reports};
+pub use edge::{Begin, Ending, Gate, GateClosed, Order, Reports, Win};
 pub use observer::{NoObserver, TenureObserver};
 pub use settings::{ScheduleInForce, TenureDeps, TenureSettings};
 pub use supervisor::Supervisor;

@@ -11,6 +11,7 @@ use crate::domain::run::RunState;
 use crate::domain::unit::AttemptOutcome;
 use crate::domain::{ElectionName, JobName};
 use crate::store::StoreFigures;
+use crate::telemetry::Span;
 
 /// Takes note of facts.
 pub trait TenureObserver: Send + Sync {
@@ -40,6 +41,12 @@ pub trait TenureObserver: Send + Sync {
     fn figures(&self, election: &ElectionName, figures: &StoreFigures);
     /// This replica leads the election no more: its figures are 0 here.
     fn figures_gone(&self, election: &ElectionName);
+    /// Whether spans are worth making.
+    fn takes_spans(&self) -> bool {
+        false
+    }
+    /// A piece of work is over.
+    fn span(&self, _: &Span) {}
 }
 
 /// Looks away.

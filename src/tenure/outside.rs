@@ -35,6 +35,7 @@ use crate::domain::unit::AttemptOutcome;
 use crate::settlement::http::StopReason;
 use crate::settlement::{CallOutcome, Departure, Leave, OutsideHandler, caught};
 use crate::store::{Call, CallFate, CallRecord, OpenRun, StoreError};
+use crate::telemetry::Work;
 
 /// Outcomes recorded in one transaction.
 const RECORDED_AT_ONCE: usize = 1_000;
@@ -261,6 +262,7 @@ async fn make(
     run: OpenRun,
 ) -> Answered {
     let _in_flight = InFlight::new(&tenure.deps.observer, 1);
+    let began = clock::boottime();
     let scope: Arc<Scope> = Arc::clone(tenure.scope());
     let departure = Departure::new(scope as Arc<dyn Leave>);
     let outcome = tokio::select! {
@@ -288,7 +290,21 @@ async fn make(
     crate::point!("tenure.calls.after_call");
     let said = Said::of(&outcome);
     let (retry, random) = (&run.definition.retry, clock::random_u64());
-    Answered { record: of(&call, fate(outcome, retry, call.charged, handler.is_idempotent(), random)), said }
+    let record = of(&call, fate(outcome, retry, call.charged, handler.is_idempotent(), random));
+    let work = Work::Call { attempt: call.attempt };
+    tenure.traced(work, (&run.definition.name, run.id), began, word_of(&record.fate));
+    Answered { record, said }
+}
+
+/// What came of a call, for its span; and whether that is a failure.
+const fn word_of(fate: &CallFate) -> (&'static str, bool) {
+    match fate {
+        CallFate::Done => ("done", false),
+        CallFate::Failed { .. } => ("failed", true),
+        CallFate::Unknown { .. } => ("unknown", true),
+        CallFate::NotSent => ("not_sent", false),
+        CallFate::Stopped { .. } => ("stopped", true),
+    }
 }
 
 /// Records what came of calls.

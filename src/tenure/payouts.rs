@@ -123,6 +123,7 @@ fn by_origin(tenure: &Tenure, jobs: Vec<PayoutJob>) -> BTreeMap<String, Arc<[Lan
         match tenure.deps.receivers.of(receiver) {
             Ok(receiver) => lanes.entry(receiver.origin()).or_default().push(LaneJob {
                 id,
+                name: definition.name.clone(),
                 receiver,
                 maximum: ledger.maximum_payout.clone(),
                 retry: definition.retry,

@@ -15,10 +15,11 @@ use std::time::Duration;
 use super::accepted::{self, AcceptedRecord, MemoryError};
 use super::admission::AtTheGate;
 use super::bringup;
+use super::edge::Win;
 use super::scope::{Scope, Stop, Tenure};
 use crate::clock;
 use crate::domain::Claim;
-use crate::store::{Admission, AdvanceOutcome, Lineage, Recovery, StoreError};
+use crate::store::{Admission, AdvanceOutcome, Lineage, Promotion, Recovery, StoreError};
 
 /// How often a step with the store or the coordinator is tried.
 const TRIES: u32 = 3;
@@ -239,10 +240,12 @@ pub(super) fn record_of(scope: &Scope, lineage: Lineage) -> AcceptedRecord {
 
 async fn recover(tenure: &Tenure) -> Result<(), PromotionError> {
     const STEP: &str = "recover what lower terms left";
-    let Recovery { calls_unknown, runs_set_aside, runs_taken_over } = tenure
+    let recovery = tenure
         .record("recover", || tenure.store.recover())
         .await
         .map_err(|stop| PromotionError::stopped(STEP, stop))?;
+    note_promotion(tenure, recovery.clone());
+    let Recovery { calls_unknown, runs_set_aside, runs_taken_over } = recovery;
     if calls_unknown > 0 || runs_taken_over > 0 {
         tracing::info!(claim = %tenure.claim, calls_unknown, runs_taken_over, "taken over from lower terms");
     }
@@ -250,6 +253,18 @@ async fn recover(tenure: &Tenure) -> Result<(), PromotionError> {
         tracing::error!(claim = %tenure.claim, run, "a run was set aside: its leaders died over it without one unit ending");
     }
     Ok(())
+}
+
+/// Notes how the term came about and what was taken over. Best effort and off the path: the history of terms is for people.
+fn note_promotion(tenure: &Tenure, recovery: Recovery) {
+    let noting = tenure.clone();
+    tenure.spawn_aside(async move {
+        let Win { handed_over, vacant_for, at } = noting.win;
+        let promotion = Promotion { handed_over, vacant_for, won_ago: clock::boottime().since(at), recovery };
+        if let Err(error) = noting.deps.store.note_promotion(&noting.claim, &promotion).await {
+            tracing::warn!(claim = %noting.claim, %error, "the promotion could not be noted");
+        }
+    });
 }
 
 /// Waits until an operator resumes, then makes what is there the new baseline.

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::scope::{Stop, Tenure};
+use super::trace::broken_off;
 use super::{backoff, batches, outside};
 use crate::clock;
 use crate::domain::run::RunState;
 use crate::settlement::http::StoreTime;
 use crate::settlement::{Handler, Lent, Shape};
 use crate::store::{FinishOutcome, OpenRun, PlanOutcome};
+use crate::telemetry::Work;
 
 /// Units planned in one transaction.
 const PLAN_PAGE: u32 = 5_000;
@@ -26,26 +28,51 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 /// # Errors
 /// [`Stop`].
 pub(super) async fn settle_run(tenure: Tenure, run: OpenRun) -> Result<(), Stop> {
+    let began = clock::boottime();
+    if run.state == RunState::Planning {
+        tenure.traced_tick(&run);
+    }
+    let done = settle(&tenure, &run).await;
+    let came = match &done {
+        Ok(state) => (state.as_str(), *state == RunState::CompleteSetAside),
+        Err(stop) => broken_off(stop),
+    };
+    tenure.traced(Work::Run, (&run.definition.name, run.id), began, came);
+    done.map(|_state| ())
+}
+
+/// Answers the state that it was left in.
+async fn settle(tenure: &Tenure, run: &OpenRun) -> Result<RunState, Stop> {
     tenure.begin("begin_work", || tenure.store.begin_work(run.id)).await?;
-    let handler = handler(&tenure, &run);
-    if run.state == RunState::Planning && !plan(&tenure, &run, &handler).await? {
-        return Ok(());
+    let handler = handler(tenure, run);
+    if run.state == RunState::Planning {
+        let began = clock::boottime();
+        let planned = plan(tenure, run, &handler).await;
+        let came = match &planned {
+            Ok(None) => ("planned", false),
+            Ok(Some(state)) => (state.as_str(), true),
+            Err(stop) => broken_off(stop),
+        };
+        tenure.traced(Work::Plan, (&run.definition.name, run.id), began, came);
+        if let Some(state) = planned? {
+            return Ok(state);
+        }
     }
     let mut stalled = 0;
     let mut door = outside::Door::default();
     loop {
         match &handler.shape {
-            Shape::InStore(effect) => batches::drain(&tenure, &run, effect).await?,
-            Shape::Outside(outside) => outside::drain(&tenure, &run, outside, &mut door).await?,
+            Shape::InStore(effect) => batches::drain(tenure, run, effect).await?,
+            Shape::Outside(outside) => outside::drain(tenure, run, outside, &mut door).await?,
         }
         match tenure.begin("finish_run", || tenure.store.finish_run(run.id)).await? {
             FinishOutcome::Finished(state) => {
-                finished(&tenure, &run, state);
-                return Ok(());
+                finished(tenure, run, state);
+                return Ok(state);
             }
             FinishOutcome::NotOpen(state) => {
                 tracing::info!(claim = %tenure.claim, run = run.id, state = state.as_str(), "the run is not open any more");
-                return Ok(());
+                return Ok(state);
             }
             FinishOutcome::Pending { fresh, next_in, .. } => {
                 // Units never tried that nobody took: another batch held them, or they were put back.
@@ -79,8 +106,8 @@ fn handler(tenure: &Tenure, run: &OpenRun) -> Handler {
     )
 }
 
-/// Plans page by page. Answers whether the run is open then.
-async fn plan(tenure: &Tenure, run: &OpenRun, handler: &Handler) -> Result<bool, Stop> {
+/// Plans page by page. `None`: the run is open then; else the state that it is in.
+async fn plan(tenure: &Tenure, run: &OpenRun, handler: &Handler) -> Result<Option<RunState>, Stop> {
     let mut after: Option<String> = None;
     loop {
         crate::point!("tenure.run.before_plan_page");
@@ -91,20 +118,13 @@ async fn plan(tenure: &Tenure, run: &OpenRun, handler: &Handler) -> Result<bool,
             .await?;
         match page {
             PlanOutcome::Planned { next: Some(next), .. } => after = Some(next),
-            PlanOutcome::Planned { next: None, .. } | PlanOutcome::NotPlanning(RunState::Open) => return Ok(true),
+            PlanOutcome::Planned { next: None, .. } | PlanOutcome::NotPlanning(RunState::Open) => return Ok(None),
             PlanOutcome::SetAside { error } => {
                 tracing::error!(claim = %tenure.claim, job = %run.definition.name, run = run.id, %error, "the run cannot be planned and is set aside");
                 finished(tenure, run, RunState::CompleteSetAside);
-                return Ok(false);
+                return Ok(Some(RunState::CompleteSetAside));
             }
-            PlanOutcome::NotPlanning(
-                RunState::Planning
-                | RunState::Complete
-                | RunState::CompleteSetAside
-                | RunState::Skipped
-                | RunState::Coalesced
-                | RunState::Missed,
-            ) => return Ok(false),
+            PlanOutcome::NotPlanning(state) => return Ok(Some(state)),
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::edge::{Begin, Gate, GateClosed};
+use super::edge::{Begin, Gate, GateClosed, Win};
 use super::leave::Unhalted;
 use super::store_clock::StoreClock;
 use super::{AcceptedMemory, TenureDeps, backoff};
@@ -69,6 +69,8 @@ pub struct Scope {
     pub halted: watch::Sender<bool>,
     /// When it began.
     pub begun_at: Moment,
+    /// How it came about.
+    pub win: Win,
     pub(super) clock: StoreClock,
     /// Held while the halt is being read for calls that want to leave.
     pub(super) unhalted: tokio::sync::Mutex<Option<Unhalted>>,
@@ -87,6 +89,7 @@ impl Scope {
             claim: begin.claim,
             gate: begin.gate,
             memory: begin.memory,
+            win: begin.win,
             deps,
             stopping: CancellationToken::new(),
             answers: CancellationToken::new(),

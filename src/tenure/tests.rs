@@ -11,9 +11,10 @@ use uuid::Uuid;
 
 use super::scope::{Scope, Stop, Tenure};
 use super::{
-    Begin, Gate, GateClosed, NoMemory, NoObserver, Reports, ScheduleInForce, TenureDeps, TenureSettings, bringup,
+    Begin, Gate, GateClosed, NoMemory, NoObserver, Reports, ScheduleInForce, TenureDeps, TenureSettings, Win, bringup,
     outside,
 };
+use crate::clock;
 use crate::domain::{Claim, ElectionName, Moment, TenureId, Term};
 use crate::settlement::{CallOutcome, Departure, Leave, NotSent, OutsideHandler};
 use crate::store::postgres::{PgSettings, PgStore};
@@ -263,7 +264,8 @@ fn rig() -> Rig {
     };
     let (door, at_door) = watch::channel(Door::Open);
     let (waits, waiting) = watch::channel(0);
-    let begin = Begin { claim: claim.clone(), gate: Arc::new(Switch(at_door, waits)), memory: Arc::new(NoMemory) };
+    let win = Win { handed_over: false, vacant_for: None, at: clock::boottime() };
+    let begin = Begin { claim: claim.clone(), gate: Arc::new(Switch(at_door, waits)), memory: Arc::new(NoMemory), win };
     let scope = Arc::new(Scope::new(begin, Arc::new(deps)));
     let store = Arc::new(Stub {
         claim,

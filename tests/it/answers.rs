@@ -8,7 +8,7 @@ use bursar::domain::run::RunState;
 use bursar::domain::unit::UnitState;
 use bursar::store::{
     BatchError, BatchHook, Charge, Effect, Execution, ImportOutcome, PlanSource, RequestKind, RequestState, RunFilter,
-    Scope, SettleOutcome, UnitFilter, UnitPick,
+    Scope, SettleOutcome, StoryFilter, UnitFilter, UnitPick,
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,7 @@ const OF_THE_MOMENT: &[&str] = &[
     "opened_at",
     "finished_at",
     "ended_at",
+    "last_at",
     "accepted_at",
     "worked_at",
     "reverted_at",
@@ -129,6 +130,7 @@ async fn told<D: Ground>() -> Value {
         "import": imports,
         "conflict": shown,
         "history": store.history(100).await.expect("it answers"),
+        "stories": store.stories(&StoryFilter { limit: 100, ..StoryFilter::default() }).await.expect("it answers"),
         "figures": format!("{:?} {:?} {:?} {:?} {}", figures.runs, figures.units, figures.payouts, figures.runs_overdue, figures.halted),
         "audit": report,
     }))

@@ -43,4 +43,5 @@ mod support;
 mod tenure;
 mod tenures;
 mod timed;
+mod traces;
 mod unanswered;

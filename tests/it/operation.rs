@@ -3,12 +3,15 @@
 mod ending;
 mod halting;
 mod handing;
+mod rolling;
 mod seen;
 mod starting;
 
 use std::time::Duration;
 
-use crate::support::{Replica, eventually};
+use serde_json::Value;
+
+use crate::support::{Cluster, Replica, eventually};
 
 /// A start on a busy machine.
 const READY: Duration = Duration::from_secs(30);
@@ -21,4 +24,15 @@ const SETTLED: Duration = Duration::from_secs(90);
 async fn assert_lives(replica: &Replica) {
     let (status, text) = eventually(READY, "it answers", async || replica.livez().await).await;
     assert_eq!(status, 200, "{text}");
+}
+
+/// Waits until so many replicas are registered as ones that may lead: a moment after each is ready.
+async fn wait_heirs(cluster: &Cluster, count: usize) {
+    eventually(READY, "all may lead", async || {
+        let status: Value = serde_json::from_str(&cluster.command(&["status", "--json"]).stdout).ok()?;
+        let replicas = status["coordinator"]["replicas"].as_array()?;
+        let able = replicas.iter().filter(|replica| replica["eligible"].as_array().is_some_and(|e| !e.is_empty()));
+        (able.count() == count).then_some(())
+    })
+    .await;
 }

@@ -309,6 +309,14 @@ impl Store for SimStore {
         self.inner.merchant_holds().await
     }
 
+    async fn note_promotion(&self, claim: &Claim, promotion: &Promotion) -> Result<(), StoreError> {
+        self.ask("note_promotion", self.inner.note_promotion(claim, promotion), |_| {}).await
+    }
+
+    async fn stories(&self, filter: &StoryFilter) -> Result<Vec<TermStory>, StoreError> {
+        self.inner.stories(filter).await
+    }
+
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {
         self.inner.history(limit).await
     }

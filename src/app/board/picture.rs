@@ -94,6 +94,7 @@ impl Picture for Board {
         };
         let elections = self.view().map(|view| view.elections).unwrap_or_default();
         Page {
+            made_at: clock::wall(),
             replica: self.replica.id.to_string(),
             host: self.replica.host.clone(),
             version: self.replica.version.clone(),

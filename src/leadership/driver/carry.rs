@@ -177,11 +177,13 @@ impl Shell {
                 }
             }
             Command::ReadFence { election } => self.order(TenureOrder::ReadFence { election }),
-            Command::Begin { claim, won, record, lease } => {
+            Command::Begin { claim, won, record, lease, adopted, vacant_since } => {
                 let flags = Arc::new(TenureFlags::default());
                 let gate = Gate::new(self.window(lease), Arc::clone(&flags), Arc::new(clock::boottime));
                 self.tenures.insert(claim.clone(), flags);
-                self.order(TenureOrder::Begin(TenureGrant { claim, gate, record, won, won_at: clock::boottime() }));
+                let won_at = clock::boottime();
+                let grant = TenureGrant { claim, gate, record, won, won_at, adopted, vacant_since };
+                self.order(TenureOrder::Begin(grant));
             }
             Command::Accept { claim } => {
                 if let Some(flags) = self.tenures.get(&claim) {

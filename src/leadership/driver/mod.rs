@@ -45,6 +45,10 @@ pub struct TenureGrant {
     pub won: Revision,
     /// When this replica learnt of the win, in boot time.
     pub won_at: Moment,
+    /// Whether it was found on this replica's lease rather than campaigned for: a hand-over.
+    pub adopted: bool,
+    /// Since when this replica saw the place free, in boot time.
+    pub vacant_since: Option<Moment>,
 }
 
 /// What the worker runtime is to do.

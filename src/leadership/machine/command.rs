@@ -109,6 +109,10 @@ pub enum Command {
         record: LeaderRecord,
         /// The session that it stands on.
         lease: LeaseId,
+        /// Found on this replica's lease rather than campaigned for: handed over, or won without hearing of it.
+        adopted: bool,
+        /// Since when this replica saw the place free; `None` where it did not.
+        vacant_since: Option<Moment>,
     },
     /// The tenure counts as leading from now on: the store has accepted it.
     Accept {

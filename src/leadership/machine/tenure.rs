@@ -32,7 +32,8 @@ impl Machine {
             read_at: won,
         });
         self.set(Timer::Reread(name.clone()), reread_at);
-        step.push(Command::Begin { claim: claim.clone(), won, record, lease });
+        let adopted = reason == TransitionReason::Adopted;
+        step.push(Command::Begin { claim: claim.clone(), won, record, lease, adopted, vacant_since });
         step.note(Note::Transition { claim, reason });
         if let Some(since) = vacant_since {
             step.note(Note::ElectionTook { election: name, took: now.since(since) });

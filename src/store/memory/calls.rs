@@ -133,6 +133,7 @@ impl MemoryState {
         for record in &as_expected {
             self.record_call(claim, record, batch, now);
         }
+        self.count_set_aside(batch);
         Done::Commit(as_expected.len() as u64)
     }
 

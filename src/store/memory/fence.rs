@@ -63,7 +63,7 @@ impl MemoryState {
             ended_at: None,
             end_reason: None,
         };
-        self.terms.push(TermRow { view, snapshot });
+        self.terms.push(TermRow { view, promotion: None, snapshot });
         Done::Commit(AdvanceOutcome::Accepted { halt })
     }
 

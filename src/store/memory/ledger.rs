@@ -110,7 +110,7 @@ impl MemoryState {
         for one in netted {
             self.write(claim, run, definition, batch, &one, now);
         }
-        Ok(Done::Commit(SettleOutcome::Settled(counts)))
+        Ok(Done::Commit(SettleOutcome::Settled(BatchCounts { batch, ..counts })))
     }
 
     /// What a unit binds, and what that comes to.

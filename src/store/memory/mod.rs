@@ -37,6 +37,7 @@ mod requests;
 mod rows;
 mod settle;
 mod state;
+mod stories;
 mod tenure;
 mod unit_history;
 mod units;

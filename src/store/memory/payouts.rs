@@ -193,6 +193,8 @@ impl MemoryState {
         Some(Payout {
             instruction: id,
             job: found.job_id,
+            run: found.run_id,
+            batch: self.units.get(&found.unit_id).and_then(|unit| unit.batch_id),
             idempotency_key: found.key.clone(),
             body: found.body.clone(),
             attempt: found.attempts,

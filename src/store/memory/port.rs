@@ -18,10 +18,10 @@ use crate::store::{
     Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
     Decision, Fence, FenceReject, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome,
     ImportRecord, ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter,
-    PayoutView, PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution,
-    ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError,
-    StoreFigures, TenureLimits, TenureStore, TransferAsked, TransferWish, UnitFilter, UnitHistory, UnitView,
-    UsersStatement, Wishes,
+    PayoutView, PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState,
+    Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store,
+    StoreError, StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked, TransferWish,
+    UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
 };
 
 /// There is one schema.
@@ -77,6 +77,10 @@ impl Store for MemoryStore {
 
     async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
         self.operate("note_tenure", |state, now| Ok(state.note_tenure(claim, ended, now)))
+    }
+
+    async fn note_promotion(&self, claim: &Claim, promotion: &Promotion) -> Result<(), StoreError> {
+        self.operate("note_promotion", |state, now| Ok(state.note_promotion(claim, promotion, now)))
     }
 
     async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
@@ -264,6 +268,10 @@ impl Store for MemoryStore {
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {
         self.look("history", |state, _now| state.history(most(limit)))
+    }
+
+    async fn stories(&self, filter: &StoryFilter) -> Result<Vec<TermStory>, StoreError> {
+        self.look("stories", |state, _now| state.stories(filter))
     }
 
     async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError> {

@@ -14,8 +14,8 @@ use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
 use crate::domain::{ElectionName, JobName};
 use crate::store::{
-    ActView, ApprovalView, FenceHolder, Halt, ImportRecord, Lineage, PauseView, RequestKind, RequestState, TermView,
-    UnitTry,
+    ActView, ApprovalView, FenceHolder, Halt, ImportRecord, Lineage, PauseView, Promotion, RequestKind, RequestState,
+    TermView, UnitTry,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(super) struct FenceRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TermRow {
     pub(super) view: TermView,
+    /// How it came about, and when it was won by this clock.
+    pub(super) promotion: Option<(Promotion, DateTime<Utc>)>,
     /// Commits before the acceptance: all that lower terms wrote is at or below it.
     pub(super) snapshot: u64,
 }
@@ -92,6 +94,7 @@ pub(super) struct Batch {
     pub(super) settled: u64,
     pub(super) carried: u64,
     pub(super) empty: u64,
+    pub(super) set_aside: u64,
     pub(super) instructions: u64,
     pub(super) committed_at: DateTime<Utc>,
     pub(super) xact: u64,

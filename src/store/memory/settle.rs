@@ -105,7 +105,7 @@ impl MemoryState {
                 unit.end(UnitState::Settled, Some(batch), term, xact, now);
             }
         }
-        counts
+        BatchCounts { batch, ..counts }
     }
 
     /// Calls of the election that are on the wire.

@@ -151,11 +151,21 @@ impl MemoryState {
             settled: counts.settled,
             carried: counts.carried,
             empty: counts.empty,
+            set_aside: 0,
             instructions: counts.instructions,
             committed_at: now,
             xact,
         });
         id
+    }
+
+    /// Counts on a batch's row the units that it set aside.
+    pub(super) fn count_set_aside(&mut self, batch: Option<i64>) {
+        let aside = |unit: &&Unit| unit.state == UnitState::SetAside && batch.is_some() && unit.batch_id == batch;
+        let count = self.units.values().filter(aside).count() as u64;
+        if let Some(row) = self.batches.iter_mut().rfind(|row| Some(row.id) == batch) {
+            row.set_aside = count;
+        }
     }
 
     /// Charges failed attempts; units that are no longer as expected are left.
@@ -183,7 +193,9 @@ impl MemoryState {
                 None => unit.end(UnitState::SetAside, batch, term, xact, now),
             }
         }
-        Done::Commit(as_expected.len() as u64)
+        let charged = as_expected.len() as u64;
+        self.count_set_aside(batch);
+        Done::Commit(charged)
     }
 
     /// Ends the run, or says what is pending.

@@ -26,7 +26,7 @@ async fn read(connection: &mut PgConnection, limit: i64) -> Result<HistoryView, 
     })
 }
 
-fn term(row: &PgRow) -> Result<TermView, sqlx::Error> {
+pub(super) fn term(row: &PgRow) -> Result<TermView, sqlx::Error> {
     Ok(TermView {
         election: election_name(row, "election")?,
         term: row.try_get("term")?,

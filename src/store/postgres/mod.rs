@@ -55,6 +55,7 @@ mod settle_ledger;
 mod settle_sql;
 mod status;
 mod store;
+mod stories;
 mod tenure;
 mod ticks;
 mod tx;

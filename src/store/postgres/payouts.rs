@@ -244,6 +244,8 @@ fn payout(row: &PgRow, picked: &Picked) -> Result<Payout, sqlx::Error> {
     Ok(Payout {
         instruction,
         job: row.try_get("job_id")?,
+        run: row.try_get("run_id")?,
+        batch: row.try_get("batch_id")?,
         idempotency_key: crate::mutant!("payouts.key-made-anew", instead of key => key + &"-again".repeat(usize::from(attempt > 1))),
         body: row.try_get("body")?,
         attempt: attempt.unsigned_abs(),

@@ -25,7 +25,7 @@ async fn read(connection: &mut SqliteConnection, limit: i64) -> Result<HistoryVi
     })
 }
 
-fn term(row: &SqliteRow) -> Result<TermView, sqlx::Error> {
+pub(super) fn term(row: &SqliteRow) -> Result<TermView, sqlx::Error> {
     Ok(TermView {
         election: election_name(row, "election")?,
         term: row.try_get("term")?,

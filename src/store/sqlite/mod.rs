@@ -59,6 +59,7 @@ mod settle_parts;
 mod settle_sql;
 mod status;
 mod store;
+mod stories;
 mod tenure;
 mod ticks;
 mod tries;

@@ -228,6 +228,8 @@ fn payout(row: &SqliteRow, take: &PayoutTake, picked: &BTreeMap<i64, (Errand, bo
     Ok(Payout {
         instruction,
         job,
+        run: row.try_get("run_id")?,
+        batch: row.try_get("batch_id")?,
         idempotency_key: row.try_get("idempotency_key")?,
         body: row.try_get("body")?,
         attempt: small_count(row, "attempts")?,

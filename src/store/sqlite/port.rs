@@ -14,7 +14,7 @@ use super::tx::{Done, read};
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
     advance, audit, binding, carries, fence, figures, fitness, halt, history, import, migrate, pauses, payout_acts,
-    preview, report, requests, revert, runs, status, understands, unit_history, units, wishes,
+    preview, report, requests, revert, runs, status, stories, understands, unit_history, units, wishes,
 };
 use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, Term};
@@ -22,9 +22,10 @@ use crate::store::{
     Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
     Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome, ImportRecord,
     ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView,
-    PreviewLine, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution, ResolveOutcome,
-    RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError, StoreFigures,
-    TenureLimits, TenureStore, TransferAsked, UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
+    PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution,
+    ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError,
+    StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked, UnitFilter, UnitHistory, UnitView,
+    UsersStatement, Wishes,
 };
 
 /// An operation that reads one snapshot on a control session.
@@ -115,6 +116,10 @@ impl Store for SqliteStore {
         // Before it is tried: whoever waits may give up, and then it is said again with the next health check.
         self.end_to_tell(claim, ended);
         self.tell_ends().await
+    }
+
+    async fn note_promotion(&self, claim: &Claim, promotion: &Promotion) -> Result<(), StoreError> {
+        acting!(self, "note_promotion", connection => stories::note_promotion(connection, claim, promotion))
     }
 
     async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
@@ -302,6 +307,12 @@ impl Store for SqliteStore {
 
     async fn history(&self, limit: u32) -> Result<HistoryView, StoreError> {
         reading!(self, "history", connection => history::history(connection, limit))
+    }
+
+    async fn stories(&self, filter: &StoryFilter) -> Result<Vec<TermStory>, StoreError> {
+        let mut tx = self.snapshot_tx("stories").await?;
+        let worked = within("stories", READ, stories::stories(tx.conn(), filter)).await;
+        finish(tx, worked.map(Done::RollBack)).await
     }
 
     async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError> {

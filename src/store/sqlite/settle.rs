@@ -170,7 +170,7 @@ pub(super) async fn record(
             }));
         }
     }
-    Ok(counts)
+    Ok(BatchCounts { batch, ..counts })
 }
 
 /// Counts units by the state that they end in.

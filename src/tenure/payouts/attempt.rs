@@ -11,17 +11,19 @@ use super::super::contradiction::is_contradicted;
 use super::super::scope::{Scope, Tenure};
 use super::fates::{Came, Ground, Outcome, came};
 use crate::clock;
-use crate::domain::Moment;
 use crate::domain::job::RetryDefinition;
 use crate::domain::money::Currency;
+use crate::domain::{JobName, Moment};
 use crate::settlement::http::{LookUp, Receiver, Request, StoreTime, Verdict};
 use crate::settlement::{Departure, Fence, Leave, NotSent, caught};
 use crate::store::{Errand, Payout, PayoutRecord};
+use crate::telemetry::Work;
 
 /// A job that sends to the lane's receiver.
 #[derive(Clone)]
 pub(super) struct LaneJob {
     pub(super) id: i64,
+    pub(super) name: JobName,
     pub(super) receiver: Arc<Receiver>,
     pub(super) maximum: BTreeMap<Currency, i64>,
     pub(super) retry: RetryDefinition,
@@ -56,6 +58,7 @@ pub(super) async fn make(
     payout: Payout,
     asked_at: Moment,
 ) -> Answered {
+    let began = clock::boottime();
     let departure = Departure::new(Arc::new(PayoutLeave(Arc::clone(tenure.scope()))));
     let outcome = {
         let trying = caught(attempt(&fence, &job.receiver, &payout, &departure, asked_at));
@@ -92,6 +95,8 @@ pub(super) async fn make(
         Errand::Send | Errand::AskThenSend => false,
     };
     tracing::debug!(claim = %tenure.claim, key = payout.idempotency_key, attempt = payout.attempt, outcome, "a payout was tried");
+    let work = Work::Payout { batch: payout.batch, attempt: payout.attempt };
+    tenure.traced(work, (&job.name, payout.run), began, (outcome, !matches!(outcome, "paid" | "not_sent")));
     let record = PayoutRecord { instruction: payout.instruction, attempt: payout.attempt, asked, fate };
     Answered { job, record, stop, outcome }
 }

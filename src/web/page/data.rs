@@ -54,6 +54,8 @@ pub struct NextTick {
 /// The page's content.
 #[derive(Debug, Clone)]
 pub struct Page {
+    /// When the page was made, by this replica's clock.
+    pub made_at: DateTime<Utc>,
     /// This replica.
     pub replica: String,
     /// Its host.
@@ -83,6 +85,7 @@ impl Page {
     /// A page of a replica that has just started.
     pub(in crate::web) fn nothing_known(replica: &str) -> Self {
         Self {
+            made_at: DateTime::UNIX_EPOCH,
             replica: replica.to_owned(),
             host: "host".to_owned(),
             version: "0".to_owned(),

@@ -20,13 +20,13 @@ pub use data::{Aged, Details, ElectionLine, NextTick, Page};
 const STYLE: &str = include_str!("../page.css");
 const SCRIPT: &str = include_str!("../page.js");
 
-/// The Content-Security-Policy of the page: its own style and script by their hashes, and questions to itself.
+/// The Content-Security-Policy of the page: its own style and script by their hashes, and questions to itself. The empty icon keeps browsers from asking for one.
 pub(super) fn policy() -> &'static str {
     static POLICY: OnceLock<String> = OnceLock::new();
     POLICY.get_or_init(|| {
         let hash = |text: &str| format!("'sha256-{}'", BASE64.encode(&Sha256::digest(text)));
         format!(
-            "default-src 'none'; style-src {}; script-src {}; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+            "default-src 'none'; style-src {}; script-src {}; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
              frame-ancestors 'none'",
             hash(STYLE),
             hash(SCRIPT)
@@ -48,6 +48,7 @@ pub(super) fn render(page: &Page) -> String {
         header {
             h1 { "bursar" }
             p { "replica " code { (page.replica) } " on " (page.host) ", version " (page.version) }
+            p.quiet { "made at " (parts::time(page.made_at)) " by its clock; what came from elsewhere says how old it was then" }
             p #away .bad role="status" hidden { "This replica does not answer any more; what is shown is old." }
         }
         (content(page))

@@ -31,7 +31,7 @@ fn span(from: DateTime<Utc>, to: DateTime<Utc>) -> String {
     words((to - from).to_std().unwrap_or(Duration::ZERO))
 }
 
-fn time(at: DateTime<Utc>) -> Markup {
+pub(super) fn time(at: DateTime<Utc>) -> Markup {
     let text = at.to_rfc3339_opts(SecondsFormat::Secs, true);
     html! { time datetime=(text) { (text) } }
 }
@@ -50,6 +50,11 @@ fn table(label: &str, columns: &[&str], rows: &[Markup]) -> Markup {
             }
         }
     }
+}
+
+/// What a list leaves out, and the command that lists all.
+fn more(known: usize, command: &str) -> Markup {
+    html! { @if known > ROWS { p.quiet { "The first " (ROWS) " are shown; all of them: " code { (command) } } } }
 }
 
 fn not_read() -> Markup {
@@ -86,7 +91,7 @@ pub(super) fn elections(page: &Page) -> Markup {
                     }
                 }
                 td { (time_or_dash(stored.and_then(|stored| stored.accepted_at))) }
-                td { (halted(stored)) }
+                td.words[stored.is_some_and(|stored| stored.fence.halt.is_some())] { (halted(stored)) }
                 td {
                     @match line.leads_for {
                         Some(left) => { span.good { "leads" } ", lease " (format!("{:.1}", left.as_secs_f64())) " s" }
@@ -218,6 +223,8 @@ fn run(run: &RunSummary) -> Markup {
 pub(super) fn trouble(page: &Page) -> Markup {
     let Some(details) = &page.details else { return not_read() };
     let Details { history, set_aside, in_doubt, receivers } = &details.value;
+    // Imports come all day, and would leave no place for what is rare.
+    let acts: Vec<&ActView> = history.acts.iter().filter(|act| act.action != "import").take(ROWS).collect();
     let aside: Vec<Markup> = set_aside.iter().take(ROWS).map(unit).collect();
     let doubt: Vec<Markup> = in_doubt.iter().take(ROWS).map(payout).collect();
     let stopped: Vec<Markup> = receivers
@@ -227,7 +234,7 @@ pub(super) fn trouble(page: &Page) -> Markup {
             html! {
                 th scope="row" { (receiver.origin) }
                 td { (time_or_dash(receiver.stopped_at)) }
-                td { (receiver.reason.as_deref().unwrap_or("–")) }
+                td.words { (receiver.reason.as_deref().unwrap_or("–")) }
                 td { @if receiver.needs_resume { "by receivers resume" } @else { "by itself" } }
             }
         })
@@ -236,9 +243,11 @@ pub(super) fn trouble(page: &Page) -> Markup {
         h2 { "Units set aside, oldest first" (age(details.age)) }
         @if aside.is_empty() { p { "None." } }
         @else { (table("Units set aside", &["unit", "attempts", "error"], &aside)) }
+        (more(set_aside.len(), "bursar units list --state set_aside"))
         h2 { "Payouts in doubt or held" (age(details.age)) }
         @if doubt.is_empty() { p { "None." } }
         @else { (table("Payouts in doubt or held", &["key", "state", "tries", "written"], &doubt)) }
+        (more(in_doubt.len(), "bursar payouts list"))
         h2 { "Receivers that are stopped" (age(details.age)) }
         @if stopped.is_empty() { p { "None." } }
         @else { (table("Receivers that are stopped", &["receiver", "since", "why", "ends"], &stopped)) }
@@ -246,8 +255,8 @@ pub(super) fn trouble(page: &Page) -> Markup {
         @if history.rejects.is_empty() { p { "None: no write of an older term was tried." } }
         @else { ul { @for reject in history.rejects.iter().take(ROWS) { li { (refusal(reject)) } } } }
         h2 { "The last acts of operators" (age(details.age)) }
-        @if history.acts.is_empty() { p { "None." } }
-        @else { ul { @for act in history.acts.iter().take(ROWS) { li { (deed(act)) } } } }
+        @if acts.is_empty() { p { "None of late but imports." } }
+        @else { ul { @for act in acts { li { (deed(act)) } } } }
     }
 }
 
@@ -255,7 +264,7 @@ fn unit(unit: &UnitView) -> Markup {
     html! {
         th scope="row" { "run " (unit.run) ", unit " (unit.id) }
         td { (unit.attempts) }
-        td { (unit.last_error.as_deref().unwrap_or("–")) }
+        td.words { (unit.last_error.as_deref().unwrap_or("–")) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{READY, TAKEOVER};
+use super::{READY, TAKEOVER, wait_heirs};
 use crate::support::{Cluster, Job, Pair, Setup, eventually, repetitions, schedule};
 
 fn setup() -> Setup<'static> {
@@ -17,17 +17,6 @@ async fn started(pair: Pair) -> (Cluster, usize) {
     }
     wait_heirs(&cluster, 3).await;
     (cluster, leader)
-}
-
-/// Waits until so many replicas are registered as ones that may lead: a moment after each is ready.
-async fn wait_heirs(cluster: &Cluster, count: usize) {
-    eventually(READY, "all may lead", async || {
-        let status: Value = serde_json::from_str(&cluster.command(&["status", "--json"]).stdout).ok()?;
-        let replicas = status["coordinator"]["replicas"].as_array()?;
-        let able = replicas.iter().filter(|replica| replica["eligible"].as_array().is_some_and(|e| !e.is_empty()));
-        (able.count() == count).then_some(())
-    })
-    .await;
 }
 
 /// Hands over, to a replica or to any, and answers what was said.

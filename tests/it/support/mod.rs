@@ -15,6 +15,7 @@
 #![expect(unused_imports, reason = "the re-exports are the tests' vocabulary, whether or not each is spoken yet")]
 
 pub mod cluster;
+pub mod collector;
 pub mod database;
 pub mod disk;
 pub mod door;
@@ -39,6 +40,7 @@ pub mod setup;
 pub mod wait;
 
 pub use cluster::{Cluster, Pair, Setup};
+pub use collector::Collector;
 pub use database::Database;
 pub use disk::SmallDisk;
 pub use door::{BehindDoor, Door, always, door};

@@ -17,7 +17,7 @@ use bursar::store::postgres::{PgSettings, PgStore};
 use bursar::store::{Actor, FenceHolder, Leader, RequestKind, RequestState, Store, StoreFigures, TenureLimits};
 use bursar::tenure::{
     AcceptedMemory, AcceptedRecord, Begin, Ending, MemoryError, Order, Reports, ScheduleInForce, Supervisor,
-    TenureDeps, TenureObserver, TenureSettings,
+    TenureDeps, TenureObserver, TenureSettings, Win,
 };
 use chrono::{DateTime, Utc};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -327,6 +327,7 @@ impl Ground {
             claim: claim.clone(),
             gate: Arc::new(BehindDoor::of(&self.door)),
             memory: Arc::new(MemoryOf(Arc::clone(&self.memory))),
+            win: Win { handed_over: false, vacant_for: None, at: clock::boottime() },
         }));
         claim
     }

@@ -23,7 +23,7 @@ update bursar.instruction i
    and n.id = g.id
    and i.election = $1
    and i.state in ('pending', 'unknown')
-returning i.id, i.unit_id, i.job_id, i.idempotency_key, i.body, i.attempts, i.in_doubt, i.looks_up, g.only_look_up,
+returning i.id, i.unit_id, i.run_id, (select u.batch_id from bursar.unit u where u.id = i.unit_id) as batch_id, i.job_id, i.idempotency_key, i.body, i.attempts, i.in_doubt, i.looks_up, g.only_look_up,
           (extract(epoch from least(i.key_valid_until, i.first_sent_at + t.valid_ms * interval '1 millisecond') - clock_timestamp()) * 1000)::bigint - 2 * t.timeout_ms as leaves_within_ms,
           clock_timestamp() as now
 ), tries as (

@@ -62,7 +62,8 @@ with batch as (
            as g (unit_id, generation, key, merchant, currency, amount, body, state, reason)
     returning 1
 )
-select (select count(*) from ended)        as units,
+select (select b.id from batch b)         as batch,
+       (select count(*) from ended)        as units,
        (select count(*) from journals)     as journals,
        (select count(*) from postings)     as postings,
        (select count(*) from carries)      as carries,

@@ -21,6 +21,6 @@ update instruction
    and +instruction.job_id = t.job
    and +instruction.election = ?1
    and +instruction.state in ('pending', 'unknown')
-returning id, job_id, idempotency_key, body, attempts, in_doubt, key_valid_until - (select now from clock) as valid_for,
+returning id, job_id, run_id, (select u.batch_id from unit u where u.id = instruction.unit_id) as batch_id, idempotency_key, body, attempts, in_doubt, key_valid_until - (select now from clock) as valid_for,
           (select now from clock) - first_sent_at as age,
           (select now from clock) as now;

@@ -18,6 +18,7 @@ mod recovery;
 mod refusals;
 mod report;
 mod requests;
+mod stories;
 mod unit_history;
 mod units;
 mod wishes;
@@ -156,6 +157,8 @@ macro_rules! contract {
                     a_retry_sets_back_what_is_set_aside_and_nothing_else,
                     a_call_that_was_final_without_effect_is_retried_under_a_key_of_its_own,
                     a_held_call_of_a_receiver_that_is_idempotent_is_retried_under_its_key_and_in_doubt;
+                stories:
+                    a_term_is_told_with_what_it_found_did_and_was_refused;
                 wishes:
                     a_cordon_is_of_one_replica_put_once_lifted_once_and_written_down_each_time,
                     a_transfer_is_asked_of_the_term_in_force_and_means_nothing_to_the_next;

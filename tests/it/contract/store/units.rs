@@ -58,7 +58,9 @@ pub async fn a_batch_takes_units_in_their_order_and_names_its_cursor(bench: &Ben
     let run = bench.planned(tenure, probe("job"), &["a", "b", "c", "d", "e"]).await;
     let ids: Vec<i64> = bench.units(run.id).await.into_iter().map(|unit| unit.id).collect();
     let first = mine(tenure.settle(&run, fresh(2), &mark()).await);
-    let counts = BatchCounts { settled: 2, taken: 2, last_unit: ids[1], ..BatchCounts::default() };
+    let SettleOutcome::Settled(BatchCounts { batch, .. }) = first else { panic!("{first:?}") };
+    assert!(batch > 0, "it names its row");
+    let counts = BatchCounts { settled: 2, taken: 2, last_unit: ids[1], batch, ..BatchCounts::default() };
     assert_eq!(first, SettleOutcome::Settled(counts));
     let past = mine(tenure.settle(&run, UnitPick::Fresh { after: ids[2], limit: 1 }, &mark()).await);
     assert!(matches!(past, SettleOutcome::Settled(counts) if counts.last_unit == ids[3]), "{past:?}");
