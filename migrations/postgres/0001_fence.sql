@@ -56,13 +56,6 @@ create table bursar.term_history (
     snapshot          pg_snapshot not null default pg_current_snapshot(),
     system_identifier text        not null,
     timeline          integer     not null,
-    -- Noted by the leader, for people: since when it saw the place free, when it won and how, what it took over.
-    stood_at          timestamptz,
-    won_at            timestamptz,
-    handed_over       boolean,
-    taken_runs        bigint,
-    taken_set_aside   bigint,
-    taken_unknown     bigint,
     worked_at         timestamptz,
     ended_at          timestamptz,
     end_reason        text,

@@ -51,8 +51,6 @@ create unique index run_one_per_job_and_tick on bursar.run (job_id, tick) where 
 create unique index run_one_per_request_and_tick on bursar.run (request_id, tick) where kind = 'manual';
 create index run_open on bursar.run (election, due_at, id) where state in ('planning', 'open');
 create index run_by_job on bursar.run (job_id, due_at desc);
--- What a term did, for its story. So is batch_by_term.
-create index run_by_term on bursar.run (election, opened_term);
 
 create table bursar.batch (
     id           bigint      generated always as identity primary key,
@@ -69,7 +67,6 @@ create table bursar.batch (
     xact         xid8        not null default pg_current_xact_id()
 );
 create index batch_by_run on bursar.batch (run_id);
-create index batch_by_term on bursar.batch (election, term);
 
 create table bursar.unit (
     id              bigint      generated always as identity primary key,

@@ -87,8 +87,6 @@ create table bursar.journal (
     constraint journal_one_per_unit_and_kind unique (unit_id, kind, generation)
 );
 create index journal_by_run on bursar.journal (run_id);
--- Ends of payouts by the term that recorded them, for its story.
-create index journal_end_by_term on bursar.journal (election, term) where kind <> 'settle';
 
 -- A line moves an amount above 0 from a debit to a credit account: balanced by construction.
 create table bursar.posting (

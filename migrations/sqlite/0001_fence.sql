@@ -81,13 +81,6 @@ create table term_history (
     fenced_seq        integer not null,
     system_identifier text    not null,
     timeline          integer not null,
-    -- Noted by the leader, for people: since when it saw the place free, when it won and how, what it took over.
-    stood_at          integer,
-    won_at            integer,
-    handed_over       integer,
-    taken_runs        integer,
-    taken_set_aside   integer,
-    taken_unknown     integer,
     worked_at         integer,
     ended_at          integer,
     end_reason        text,

@@ -52,8 +52,6 @@ create unique index run_one_per_job_and_tick on run (job_id, tick) where kind = 
 create unique index run_one_per_request_and_tick on run (request_id, tick) where kind = 'manual';
 create index run_open on run (election, due_at, id) where state in ('planning', 'open');
 create index run_by_job on run (job_id, due_at desc);
--- What a term did, for its story. So is batch_by_term.
-create index run_by_term on run (election, opened_term);
 
 create table batch (
     id           integer primary key,
@@ -70,7 +68,6 @@ create table batch (
     fenced_seq   integer not null
 ) strict;
 create index batch_by_run on batch (run_id);
-create index batch_by_term on batch (election, term);
 
 create table unit (
     id              integer primary key,

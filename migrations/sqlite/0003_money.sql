@@ -86,8 +86,6 @@ create table journal (
 ) strict;
 create unique index journal_one_per_unit_and_kind on journal (unit_id, kind, generation);
 create index journal_by_run on journal (run_id);
--- Ends of payouts by the term that recorded them, for its story.
-create index journal_end_by_term on journal (election, term) where kind <> 'settle';
 
 -- A line moves an amount above 0 from a debit to a credit account: balanced by construction.
 create table posting (

@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &migrations![
     8 "0008_wishes",
     9 "0009_runs_by_due",
     10 "0010_tries",
+    14 "0014_stories",
 ];
 
 /// The schema number of this release: its highest migration.

@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = &migrations![
     6 "0006_wishes",
     7 "0007_runs_by_due",
     8 "0008_tries",
+    12 "0012_stories",
 ];
 
 /// The schema number of this release: its highest migration.
