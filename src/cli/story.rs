@@ -159,7 +159,8 @@ fn work(work: &TermWork) -> Vec<String> {
 }
 
 fn ends(payouts: &BTreeMap<String, u64>) -> String {
-    payouts.iter().map(|(how, number)| format!(", {number} {how}")).collect()
+    let counted: Vec<String> = payouts.iter().map(|(how, number)| format!(", {number} {how}")).collect();
+    counted.concat()
 }
 
 /// What an operator did, from where, under which role, and why.

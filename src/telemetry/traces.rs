@@ -147,10 +147,11 @@ impl Span {
         match self.work {
             Work::Tick => (self.id_of("tick", 0), SpanId::INVALID),
             Work::Run => (run, self.id_of("tick", 0)),
-            Work::Plan | Work::Call { .. } | Work::Batch { batch: None, .. } => (fresh(), run),
+            Work::Plan | Work::Call { .. } | Work::Batch { batch: None, .. } | Work::Payout { batch: None, .. } => {
+                (fresh(), run)
+            }
             Work::Batch { batch: Some(batch), .. } => (self.id_of("batch", batch), run),
             Work::Payout { batch: Some(batch), .. } => (fresh(), self.id_of("batch", batch)),
-            Work::Payout { batch: None, .. } => (fresh(), run),
         }
     }
 

@@ -117,7 +117,10 @@ async fn on_sqlite_units_in_flight_of_a_killed_leader_are_taken_up_first() {
     let by_key = calls.by_key();
     let again: Vec<&String> = by_key.iter().filter(|(_, count)| **count > 1).map(|(key, _)| key).collect();
     assert_eq!(by_key.len(), 100);
-    assert!(by_key.values().all(|count| *count <= 2) && again.len() as i64 <= left, "{again:?}, {left} were left");
+    assert!(
+        by_key.values().all(|count| *count <= 2) && i64::try_from(again.len()).is_ok_and(|again| again <= left),
+        "{again:?}, {left} were left"
+    );
     // Before any unit that nobody had tried.
     let of_new: Vec<String> = calls.all().into_iter().filter(|call| call.1 == higher).map(|call| call.0).collect();
     let first = of_new.iter().take(again.len());

@@ -10,7 +10,7 @@ use crate::support::replica::quoted;
 use crate::support::{Collector, EVERY_SECOND, Entries, Job, LedgerJob, Setup, eventually, schedule};
 
 const READY: Duration = Duration::from_secs(30);
-const SETTLED: Duration = Duration::from_secs(60);
+const SETTLED: Duration = Duration::from_mins(1);
 
 /// All spans by identity.
 fn by_id(spans: &[Seen]) -> BTreeMap<Vec<u8>, Seen> {
@@ -51,8 +51,8 @@ async fn spans_of_a_run_hang_together_from_its_tick_to_its_payouts_also_when_ano
         let batch = &all[&payout.parent];
         let run_span = &all[&batch.parent];
         let tick = &all[&run_span.parent];
-        let names = [batch, run_span, tick].map(|span| span.name.as_str());
-        assert_eq!(names, ["batch", "run", "tick"]);
+        let chain = [batch, run_span, tick].map(|span| span.name.as_str());
+        assert_eq!(chain, ["batch", "run", "tick"]);
         assert!(tick.parent.iter().all(|byte| *byte == 0), "the root: {tick:?}");
         for span in [batch, run_span, tick] {
             let of = |key: &str| span.attributes[key].as_str();

@@ -193,9 +193,9 @@ impl MemoryState {
                 None => unit.end(UnitState::SetAside, batch, term, xact, now),
             }
         }
-        let charged = as_expected.len() as u64;
+        let units = as_expected.len() as u64;
         self.count_set_aside(batch);
-        Done::Commit(charged)
+        Done::Commit(units)
     }
 
     /// Ends the run, or says what is pending.

@@ -6,7 +6,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use super::columns::count;
 use super::error::at;
 use super::history::{act, term};
-use crate::domain::Claim;
+use crate::domain::{Claim, ElectionName};
 use crate::store::stories::payout_ends;
 use crate::store::{
     Promotion, Refused, STORIES_TOLD, STORY_ACTS, StoreError, StoryFilter, TakenOver, TermBefore, TermStory, TermWork,
@@ -43,7 +43,7 @@ pub(super) async fn stories(connection: &mut PgConnection, filter: &StoryFilter)
 
 async fn read(connection: &mut PgConnection, filter: &StoryFilter) -> Result<Vec<TermStory>, sqlx::Error> {
     let rows = sqlx::query(include_str!("sql/stories_terms.sql"))
-        .bind(filter.election.as_ref().map(|election| election.as_str()))
+        .bind(filter.election.as_ref().map(ElectionName::as_str))
         .bind(filter.term)
         .bind(i64::from(filter.limit.clamp(1, STORIES_TOLD)))
         .fetch_all(&mut *connection)

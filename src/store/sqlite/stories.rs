@@ -7,7 +7,7 @@ use super::columns::{count, id_text, maybe_time, time};
 use super::error::at;
 use super::history::{act, term};
 use super::tx::Done;
-use crate::domain::Claim;
+use crate::domain::{Claim, ElectionName};
 use crate::store::stories::payout_ends;
 use crate::store::{
     Promotion, Refused, STORIES_TOLD, STORY_ACTS, StoreError, StoryFilter, TakenOver, TermBefore, TermStory, TermWork,
@@ -47,7 +47,7 @@ pub(super) async fn stories(
 
 async fn read(connection: &mut SqliteConnection, filter: &StoryFilter) -> Result<Vec<TermStory>, sqlx::Error> {
     let rows = sqlx::query(include_str!("sql/stories_terms.sql"))
-        .bind(filter.election.as_ref().map(|election| election.as_str()))
+        .bind(filter.election.as_ref().map(ElectionName::as_str))
         .bind(filter.term)
         .bind(i64::from(filter.limit.clamp(1, STORIES_TOLD)))
         .fetch_all(&mut *connection)

@@ -48,10 +48,13 @@ async fn assert_nothing_is_lost_or_doubled(cluster: &Cluster, rounds: usize) {
     cluster.assert_sound().await;
 }
 
+/// When a term ended, and when the next one first worked.
+type Change = (Option<DateTime<Utc>>, Option<DateTime<Utc>>);
+
 /// From the end of each term to the first work of the next, in milliseconds, by the store's clock.
 async fn gaps(cluster: &Cluster) -> Vec<i64> {
     let query = "select ended_at, lead(worked_at) over (order by term) from bursar.term_history order by term";
-    let rows: Vec<(Option<DateTime<Utc>>, Option<DateTime<Utc>>)> = cluster.database().rows(query).await;
+    let rows: Vec<Change> = cluster.database().rows(query).await;
     let (_, before) = rows.split_last().expect("somebody led");
     let mut gaps: Vec<i64> = before
         .iter()

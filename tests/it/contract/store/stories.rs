@@ -67,8 +67,8 @@ pub async fn a_term_is_told_with_what_it_found_did_and_was_refused(bench: &Bench
     assert_eq!(acts, [("halt", "tester@bench"), ("resume", "tester@bench")]);
     assert!(newer.acts.is_empty());
 
-    assert_eq!(told(bench, Some(3), 10).await, [older.clone()]);
-    assert_eq!(told(bench, None, 1).await, [newer.clone()]);
+    assert_eq!(told(bench, Some(3), 10).await, std::slice::from_ref(older));
+    assert_eq!(told(bench, None, 1).await, std::slice::from_ref(newer));
     assert_eq!(told(bench, Some(4), 10).await, []);
     let other = bursar::domain::ElectionName::new("other").expect("a name");
     let of_other = StoryFilter { election: Some(other), term: None, limit: 10 };

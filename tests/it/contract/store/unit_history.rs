@@ -14,8 +14,11 @@ async fn history(till: &Till<'_>, run: i64, key: &str) -> UnitHistory {
     found.unwrap_or_else(|| panic!("there is the unit {key}"))
 }
 
-/// Number, whether it was only asked, term, outcome, detail of each try.
-fn tries(request: &UnitRequest) -> Vec<(u32, bool, i64, Option<&str>, Option<&str>)> {
+/// Number, whether it was only asked, term, outcome, detail.
+type Told<'a> = (u32, bool, i64, Option<&'a str>, Option<&'a str>);
+
+/// Each try.
+fn tries(request: &UnitRequest) -> Vec<Told<'_>> {
     let shown = request.tries.iter();
     shown.map(|of| (of.attempt, of.asked, of.term, of.outcome.as_deref(), of.detail.as_deref())).collect()
 }
