@@ -126,8 +126,8 @@ fn binding(config: &Config) -> CoordinatorBinding {
 
 fn pg_coordinator(postgres: &PostgresConfig) -> PgCoordinatorSettings {
     PgCoordinatorSettings {
-        url: postgres.url.expose().to_owned(),
-        password: postgres.password.as_ref().map(|password| password.expose().to_owned()),
+        url: postgres.url.clone(),
+        password: postgres.password.clone(),
         tls_mode: Some(postgres.tls_mode.as_str().to_owned()),
         tls_ca: postgres.tls_ca.clone(),
         tls_identity: postgres.tls_identity.clone(),
@@ -144,9 +144,6 @@ fn etcd_config(etcd: &ConfiguredEtcd) -> EtcdConfig {
             key: tls.identity.as_ref().map(|(_, key)| key.clone()),
             server_name: tls.server_name.clone(),
         }),
-        auth: etcd
-            .auth
-            .as_ref()
-            .map(|auth| EtcdAuth { user: auth.user.clone(), password: auth.password.expose().to_owned() }),
+        auth: etcd.auth.as_ref().map(|auth| EtcdAuth { user: auth.user.clone(), password: auth.password.clone() }),
     }
 }

@@ -22,10 +22,12 @@ pub mod ingest;
 pub mod leadership;
 pub mod lifecycle;
 pub mod schedule;
+pub mod secret;
 pub mod settlement;
 pub mod store;
 pub mod telemetry;
 pub mod tenure;
+pub mod tls;
 pub mod web;
 
 /// A named place in the protocol: `point!("name")` waits, `point!("name", error => expression)` returns the error of the

@@ -50,7 +50,7 @@ pub fn is_first() -> bool {
 pub async fn stand_before(arguments: impl Iterator<Item = OsString>) -> io::Result<i32> {
     let mut signals = StopSignals::install()?;
     let mut ends = signal(SignalKind::child())?;
-    let mut child = Command::new("/proc/self/exe").arg0("bursar").args(arguments).spawn()?;
+    let mut child = replica(arguments).spawn()?;
     let pid = Pid::from_child(&child);
     loop {
         let handed_on = tokio::select! {
@@ -70,6 +70,14 @@ pub async fn stand_before(arguments: impl Iterator<Item = OsString>) -> io::Resu
             }
         }
     }
+}
+
+/// The child. In a process group of its own: a terminal sends its signals to all of the group before it, and the replica would
+/// take one Ctrl-C, from the terminal and handed on, for two. It reads nothing from a terminal, so it can do without it.
+fn replica(arguments: impl Iterator<Item = OsString>) -> Command {
+    let mut child = Command::new("/proc/self/exe");
+    child.arg0("bursar").args(arguments).process_group(0);
+    child
 }
 
 fn exit_code(status: WaitStatus) -> i32 {
@@ -156,6 +164,17 @@ mod tests {
             assert!(child.wait().is_err(), "nothing is left to be waited for");
             assert_eq!(exit_code(status), code, "{script}");
         }
+    }
+
+    #[test]
+    fn the_replica_below_process_1_takes_no_signals_from_its_terminal() {
+        // This test binary, below itself: it lists its tests, which takes no time.
+        let mut child =
+            replica(["--list".into()].into_iter()).stdout(std::process::Stdio::null()).spawn().expect("started");
+        let pid = Pid::from_child(&child);
+        assert_eq!(rustix::process::getpgid(Some(pid)).expect("it is not waited for yet"), pid);
+        assert_ne!(rustix::process::getpgid(None).expect("one's own"), pid);
+        child.wait().expect("it ends");
     }
 
     #[test]

@@ -11,12 +11,15 @@
 --   bursar_owner   owns the schema and migrates. Nothing runs under it between migrations.
 --   bursar_run     the replicas, and the commands of operators that act. It reads all, and writes what is listed below: no
 --                  journal, posting, batch, refusal or act of an operator can be changed or deleted by it, no table be emptied,
---                  no trigger be switched off. All replicas use it: a leader ends the sessions of the one before it, which the
---                  server lets a role do to itself. It needs no pg_signal_backend, no superuser, no ownership.
+--                  no trigger be switched off. All replicas use it. A leader ends the sessions that hold the fence: those of
+--                  the one before it, which the server lets a role do to itself, and those of people under roles of their own,
+--                  for which it has pg_signal_backend. So it can end sessions of any database of this server, but none of a
+--                  superuser. It needs no superuser, no ownership.
 --   bursar_reader  reads, and sees all sessions and settings (pg_monitor): status, history, audit, lists, reports, exporters.
 --
 -- People who act get roles of their own, which inherit from bursar_run (create role ada login in role bursar_run): the store records
--- under which role an act was done. Those who look get theirs in bursar_reader.
+-- under which role an act was done. Those who look get theirs in bursar_reader. Nobody works as a superuser: a session of one
+-- that stands still with the fence keeps every successor out until it ends.
 --
 -- bursar keeps no account numbers and no names, but merchants and amounts are there for bursar_reader to see.
 
@@ -42,6 +45,7 @@ grant usage on schema bursar to bursar_run, bursar_reader;
 alter default privileges for role bursar_owner in schema bursar grant select on tables to bursar_run, bursar_reader;
 grant select on all tables in schema bursar to bursar_run, bursar_reader;
 grant pg_monitor to bursar_reader;
+grant pg_signal_backend to bursar_run;
 
 -- Rights of bursar_run, beside reading. A table that is not here cannot be written; a test holds that each is here.
 create temporary table wanted (name, rights) on commit drop as

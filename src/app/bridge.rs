@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use super::board::Board;
 use super::memory::CoordinatorMemory;
 use crate::domain::{Claim, ElectionName, Moment, Term};
+use crate::leadership::record;
 use crate::leadership::{self, Coordinator, EndMode, LeadershipHandle, Report, TenureOrder};
 use crate::store::FenceHolder;
 use crate::tenure::{Begin, Ending, Gate, GateClosed, Order, Reports, Win};
@@ -32,7 +33,10 @@ fn translate(order: TenureOrder, board: &Board, coordinator: &Arc<dyn Coordinato
     match order {
         TenureOrder::Begin(grant) => {
             board.tenure_begins(&grant.claim.election, grant.gate.clone());
-            let memory = CoordinatorMemory::new(Arc::clone(coordinator), grant.won);
+            let memory = CoordinatorMemory::new(
+                Arc::clone(coordinator),
+                record::Win { revision: grant.won, lease: grant.record.lease_id },
+            );
             Order::Begin(Begin {
                 claim: grant.claim,
                 gate: Arc::new(SessionGate(grant.gate)),

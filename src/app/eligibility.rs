@@ -44,16 +44,19 @@ enum Verdict {
     MayNot(String),
 }
 
-/// Judges one check. `last_well_at` is when the store was last found well.
+/// Judges one check. `last_well_at` is when the store was last found well; `heard` whether the operators' wishes were read since
+/// the start: until then nobody knows whether one of them keeps this replica from leading.
 fn judge(
     check: Result<(), &StoreError>,
+    heard: bool,
     leads: bool,
     last_well_at: Option<Moment>,
     now: Moment,
     patience: Duration,
 ) -> Verdict {
     match check {
-        Ok(()) => Verdict::May,
+        Ok(()) if heard => Verdict::May,
+        Ok(()) => Verdict::MayNot("the operators' wishes have not been read yet".to_owned()),
         Err(error) if leads && error.is_passing() && last_well_at.is_some_and(|at| now.since(at) < patience) => {
             Verdict::May
         }
@@ -96,7 +99,7 @@ impl Eligibility {
         let view = self.leadership.view();
         let mut told: Option<Verdict> = None;
         let mut last_well_at = None;
-        let mut cordoned = false;
+        let mut cordoned = None;
         loop {
             let within = check_within(last_well_at, clock::boottime(), self.resign_without_store);
             let check = match tokio::time::timeout(within, self.store.health()).await {
@@ -108,11 +111,12 @@ impl Eligibility {
                 last_well_at = Some(now);
             }
             let leads = leads_any(&view.borrow());
-            let verdict = judge(check.as_ref().map(|_| ()), leads, last_well_at, now, self.resign_without_store);
             if check.is_ok() {
                 let seen = view.borrow().clone();
                 self.heed_wishes(&seen, &mut cordoned).await;
             }
+            let (found, heard) = (check.as_ref().map(|_| ()), cordoned.is_some());
+            let verdict = judge(found, heard, leads, last_well_at, now, self.resign_without_store);
             self.board.store_checked(check.map(|health| health.now).map_err(|error| error.to_string()));
             let well = verdict == Verdict::May;
             if told.as_ref() != Some(&verdict) {
@@ -128,14 +132,13 @@ impl Eligibility {
 
     /// Tells leadership what operators want of this replica: before it is told that it may lead, so that a cordoned one does
     /// not stand first. What could not be read is read again with the next check.
-    async fn heed_wishes(&self, view: &LeadershipView, cordoned: &mut bool) {
+    async fn heed_wishes(&self, view: &LeadershipView, cordoned: &mut Option<bool>) {
         let wishes = match tokio::time::timeout(WISHES_WITHIN, self.store.wishes(&self.replica)).await {
             Ok(Ok(wishes)) => wishes,
             Ok(Err(error)) => return tracing::debug!(%error, "the operators' wishes could not be read"),
             Err(_elapsed) => return tracing::debug!("reading the operators' wishes took too long"),
         };
-        if wishes.cordoned != *cordoned {
-            *cordoned = wishes.cordoned;
+        if cordoned.replace(wishes.cordoned).unwrap_or(false) != wishes.cordoned {
             tracing::info!(cordoned = wishes.cordoned, "an operator decides whether this replica may lead");
             self.leadership.report(Report::Cordoned(wishes.cordoned));
         }
@@ -174,10 +177,10 @@ mod tests {
     #[test]
     fn a_leader_has_patience_with_a_store_out_of_reach_and_a_follower_has_none() {
         let well = Some(at(1000));
-        assert_eq!(judge(Err(&away()), true, well, at(5999), PATIENCE), Verdict::May);
-        assert!(matches!(judge(Err(&away()), true, well, at(6000), PATIENCE), Verdict::MayNot(_)));
-        assert!(matches!(judge(Err(&away()), false, well, at(1001), PATIENCE), Verdict::MayNot(_)));
-        assert!(matches!(judge(Err(&away()), true, None, at(1001), PATIENCE), Verdict::MayNot(_)));
+        assert_eq!(judge(Err(&away()), true, true, well, at(5999), PATIENCE), Verdict::May);
+        assert!(matches!(judge(Err(&away()), true, true, well, at(6000), PATIENCE), Verdict::MayNot(_)));
+        assert!(matches!(judge(Err(&away()), true, false, well, at(1001), PATIENCE), Verdict::MayNot(_)));
+        assert!(matches!(judge(Err(&away()), true, true, None, at(1001), PATIENCE), Verdict::MayNot(_)));
     }
 
     #[test]
@@ -195,8 +198,14 @@ mod tests {
         let read_only = StoreError::ReadOnly { operation: "health", detail: "a standby".into() };
         let schema = StoreError::Schema { found: 1, expected: 2 };
         for error in [read_only, schema] {
-            assert!(matches!(judge(Err(&error), true, Some(at(1000)), at(1001), PATIENCE), Verdict::MayNot(_)));
+            assert!(matches!(judge(Err(&error), true, true, Some(at(1000)), at(1001), PATIENCE), Verdict::MayNot(_)));
         }
-        assert_eq!(judge(Ok(()), false, None, at(0), PATIENCE), Verdict::May);
+        assert_eq!(judge(Ok(()), true, false, None, at(0), PATIENCE), Verdict::May);
+    }
+
+    #[test]
+    fn nobody_stands_before_it_is_known_whether_an_operator_lets_it() {
+        assert!(matches!(judge(Ok(()), false, false, Some(at(0)), at(0), PATIENCE), Verdict::MayNot(_)));
+        assert!(matches!(judge(Err(&away()), false, false, None, at(0), PATIENCE), Verdict::MayNot(_)));
     }
 }

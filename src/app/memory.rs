@@ -7,19 +7,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::domain::{Claim, ElectionName};
-use crate::leadership::record::AcceptedOutcome;
-use crate::leadership::{Coordinator, Revision};
+use crate::leadership::Coordinator;
+use crate::leadership::record::{AcceptedOutcome, Win};
 use crate::tenure::{AcceptedMemory, AcceptedRecord, MemoryError};
 
-/// The memory as one tenure writes it: under the revision of its own win.
+/// The memory as one tenure writes it: under its own win.
 pub(super) struct CoordinatorMemory {
     coordinator: Arc<dyn Coordinator>,
-    won: Revision,
+    won: Win,
 }
 
 impl CoordinatorMemory {
     /// `coordinator` belongs to the runtime that tenures run on.
-    pub(super) fn new(coordinator: Arc<dyn Coordinator>, won: Revision) -> Self {
+    pub(super) fn new(coordinator: Arc<dyn Coordinator>, won: Win) -> Self {
         Self { coordinator, won }
     }
 }

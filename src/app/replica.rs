@@ -51,14 +51,14 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 /// [`ReplicaError`].
 pub fn run_replica(config: Config, schedule: ScheduleFile) -> Result<(), ReplicaError> {
     start_log(&config);
+    tracing::info!(configuration = config.origin, store = config.database.place.in_words(), "starting");
     let mut known = schedule.elections();
     if schedule.jobs.is_empty() {
         let (file, election) = (config.schedule.display(), JobDefinition::default_election());
         tracing::warn!(%file, %election, "no schedule: there are no jobs yet; a file that is put there is taken up");
         known.insert(election);
     }
-    let elections: Vec<ElectionName> =
-        known.iter().filter(|name| config.replica.elections.holds(name)).cloned().collect();
+    let elections: Vec<ElectionName> = config.replica.elections.among(&known).into_iter().collect();
     if elections.is_empty() {
         let schedule = known.iter().map(ElectionName::as_str).collect::<Vec<_>>().join(", ");
         return Err(ReplicaError::NoElection { schedule });

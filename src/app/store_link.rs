@@ -53,8 +53,8 @@ impl Made {
             }
         };
         let store = PgStore::new(&PgSettings {
-            url: postgres.url.expose().to_owned(),
-            password: postgres.password.as_ref().map(|password| password.expose().to_owned()),
+            url: postgres.url.clone(),
+            password: postgres.password.clone(),
             tls_mode: Some(postgres.tls_mode.as_str().to_owned()),
             tls_ca: postgres.tls_ca.clone(),
             tls_identity: postgres.tls_identity.clone(),

@@ -7,7 +7,7 @@ use super::error::{CommandError, Exit};
 use super::halt::reason;
 use super::output::{Output, dash, or_dash, time};
 use crate::store::{
-    ActDone, ApprovalState, ApprovalView, DecideOutcome, Decision, GuardedAct, Resolution, Store, StoreError,
+    ActDone, ApprovalState, ApprovalView, CallWord, DecideOutcome, Decision, GuardedAct, Resolution, Store, StoreError,
 };
 
 /// Approve what another database role asked for, or say no to it. Without a request: what waits.
@@ -100,6 +100,14 @@ fn asks(asks: &GuardedAct) -> String {
             };
             format!("payouts resolve {key} {word}")
         }
+        GuardedAct::ResolveCall { run, unit, key: _, word } => {
+            let word = match word {
+                CallWord::Done(reference) => format!("--done {reference}"),
+                CallWord::NotDone { confirmed: None } => "--not-done".to_owned(),
+                CallWord::NotDone { confirmed: Some(word) } => format!("--not-done --bank-confirmed {word}"),
+            };
+            format!("units resolve {run} {unit} {word}")
+        }
         GuardedAct::ReleasePayouts { run, keys } if keys.is_empty() => format!("payouts release {run}"),
         GuardedAct::ReleasePayouts { run, keys } => format!("payouts release {run} {}", keys.join(" ")),
         GuardedAct::RevertImport { import } => format!("imports revert {import}"),
@@ -113,6 +121,7 @@ async fn decide(output: Output, store: &dyn Store, request: i64, args: &ApproveA
     if let Some(why) = refused(request, &outcome) {
         return Err(CommandError::Refused(why));
     }
+    let output = output.done();
     if output.is_json() {
         output.json(&outcome)?;
         return Ok(Exit::Done);

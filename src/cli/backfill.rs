@@ -1,7 +1,5 @@
 //! `bursar backfill`: runs for ticks of the past, each with its own tick and cutoff.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use clap::Args;
 use serde::Serialize;
@@ -22,7 +20,9 @@ use crate::store::{RequestKind, Store};
 /// Files a request, waits until the leader has executed it, and shows the runs: one for each tick that fell due from --from to
 /// --to (both included), with that tick's own cutoff and value date, by the definition in force. They are manual runs: they
 /// stand in no scheduled tick's way, and an entry that is settled already is settled by no other run. They are worked on one
-/// after the other, the oldest first. Neither end may lie in the future of the store's clock; at most 500 ticks at a time.
+/// after the other, the oldest first. Neither end may lie in the future of the store's clock, and one more than 400 days before it
+/// needs --force; at most 500 ticks at a time. A request that no leader has taken within --wait is withdrawn: exit code 75, and
+/// nothing will happen.
 ///
 /// With --dry-run nothing is filed: the ticks are shown, and of a ledger job what each would settle now.
 ///
@@ -44,9 +44,11 @@ pub(super) struct BackfillArgs {
     /// Why; kept with the act.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
-    /// How long to wait for the leader.
-    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = request::wait)]
-    wait: Duration,
+    /// Also what lies more than 400 days back.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    waiting: request::Waiting,
 }
 
 #[derive(Debug, Serialize)]
@@ -70,8 +72,9 @@ impl BackfillArgs {
         let exit = if self.dry_run {
             self.preview(context, store.as_ref()).await
         } else {
+            request::near("time of --from", self.from, store.now().await?, self.force)?;
             let kind = RequestKind::Backfill { job: self.job, from: self.from, to: self.to };
-            request::ask(context.output(), store.as_ref(), &kind, self.reason.as_deref(), self.wait).await
+            request::ask(context.output(), store.as_ref(), &kind, self.reason.as_deref(), self.waiting).await
         };
         store.close().await;
         exit

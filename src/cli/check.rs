@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::check_carries::{self, Carries};
 use super::check_queries::{self, Queries};
+use super::check_ways;
 use super::coming::{ComingTick, notes};
 use super::context::Context;
 use super::error::{CommandError, Exit};
@@ -111,6 +112,7 @@ impl CheckArgs {
         if schedule.jobs.is_empty() {
             warnings.push(format!("there are no jobs: {} is not there, or empty", config.schedule.display()));
         }
+        warnings.extend(check_ways::unprotected(&config, &schedule.jobs));
         let mut coordinator = None;
         let mut queries = Queries::LeftOut { left_out: "--offline".to_owned() };
         let mut carries = Carries::LeftOut { left_out: "--offline".to_owned() };

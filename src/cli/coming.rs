@@ -1,5 +1,7 @@
 //! Coming ticks as people read them: in UTC, on the job's own clock with its offset, with what the zone and the calendar do.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 
@@ -23,7 +25,7 @@ pub(super) struct ComingTick {
     pub(super) cutoff_at: DateTime<Utc>,
     /// The day on which its money counts.
     pub(super) value_date: NaiveDate,
-    /// Whether it opens a run: false on a day off whose ticks are skipped.
+    /// Whether it opens a run: false on a day off whose ticks are skipped, and where it is coalesced into another's run.
     pub(super) runs: bool,
     /// What the zone or the calendar does to it.
     pub(super) notes: Vec<String>,
@@ -56,6 +58,19 @@ impl ComingTick {
             time(self.cutoff_at),
             self.notes.join("; "),
         ]
+    }
+}
+
+/// Marks ticks that are due together with one before them: they are coalesced into its run.
+pub(super) fn coalesced(ticks: &mut [ComingTick]) {
+    let mut first: BTreeMap<DateTime<Utc>, DateTime<Utc>> = BTreeMap::new();
+    for tick in ticks.iter_mut().filter(|tick| tick.runs) {
+        if let Some(into) = first.get(&tick.due_at) {
+            tick.runs = false;
+            tick.notes.push(format!("due together with {}: coalesced into its run", time(*into)));
+        } else {
+            first.insert(tick.due_at, tick.tick);
+        }
     }
 }
 

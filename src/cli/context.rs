@@ -8,11 +8,9 @@ use std::time::Duration;
 use super::error::{CommandError, Exit};
 use super::output::Output;
 use crate::app;
-use crate::config::{self, Config, ScheduleFile};
+use crate::config::{self, CONFIG_VARIABLE, Config, DatabasePlace, ScheduleFile};
 use crate::store::{Actor, Store, StoreError};
 
-/// The variable that names the configuration file.
-pub(super) const CONFIG_VARIABLE: &str = "BURSAR_CONFIG";
 /// The file that is read where nothing names one.
 const CONFIG_FILE: &str = "bursar.toml";
 /// How long a command waits for its connection to the store.
@@ -35,21 +33,29 @@ impl Context {
     }
 
     /// The configuration file by the rule of the help; `None`: the environment alone.
-    fn config_file(&self) -> Option<PathBuf> {
-        let named = || std::env::var_os(CONFIG_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
-        let usual = || Some(PathBuf::from(CONFIG_FILE)).filter(|path| path.exists());
-        self.config.clone().or_else(named).or_else(usual)
+    fn config_file(&self) -> Result<Option<PathBuf>, CommandError> {
+        if let Some(file) = &self.config {
+            return Ok(Some(file.clone()));
+        }
+        match std::env::var_os(CONFIG_VARIABLE) {
+            Some(name) if name.is_empty() => Err(CommandError::Unfit(format!(
+                "environment variable {CONFIG_VARIABLE}: found an empty text, expected the path of a configuration file; without \
+                 one, unset it"
+            ))),
+            Some(name) => Ok(Some(PathBuf::from(name))),
+            None => Ok(Some(PathBuf::from(CONFIG_FILE)).filter(|path| path.exists())),
+        }
     }
 
     /// Reads the configuration.
     pub(super) fn config(&self) -> Result<Config, CommandError> {
-        let file = self.config_file();
+        let file = self.config_file()?;
         Config::load(file.as_deref(), config::process_environment().into_iter()).map_err(Into::into)
     }
 
     /// Reads the configuration and the schedule that it names. What is wrong with either is said in one go.
     pub(super) fn config_and_schedule(&self) -> Result<(Config, ScheduleFile), CommandError> {
-        let file = self.config_file();
+        let file = self.config_file()?;
         match Config::load(file.as_deref(), config::process_environment().into_iter()) {
             Ok(config) => {
                 let schedule = config.load_schedule()?;
@@ -83,7 +89,8 @@ impl Context {
                 match store.now().await {
                     // A database that is there but slow is asked again: each try has a bound of its own, made for replicas.
                     Err(StoreError::TimedOut { .. }) => {}
-                    answered => return answered,
+                    // Nobody asked for the time.
+                    answered => return answered.map_err(|error| error.during("connect")),
                 }
             }
         });
@@ -97,7 +104,8 @@ impl Context {
     /// Reads the configuration and connects to a store that has this release's schema.
     pub(super) async fn open(&self) -> Result<(Config, Arc<dyn Store>), CommandError> {
         let config = self.config()?;
-        let store = self.reach(app::store_for_command(&config)?).await?;
+        let reached = self.reach(app::store_for_command(&config)?).await;
+        let store = reached.map_err(|error| of_the_set_up(&config, error))?;
         match store.health().await {
             // Whether one could lead on it is the replicas' business; without its schema nothing can be asked.
             Err(error @ StoreError::Schema { .. }) => Err(error.into()),
@@ -113,9 +121,19 @@ impl Context {
     }
 }
 
+/// A SQLite file that may not be written is no standby that is promoted in a moment: somebody has to give the right to.
+fn of_the_set_up(config: &Config, error: CommandError) -> CommandError {
+    match (error, &config.database.place) {
+        (CommandError::Store(error @ StoreError::ReadOnly { .. }), DatabasePlace::Sqlite(_)) => {
+            CommandError::Unfit(error.to_string())
+        }
+        (other, _) => other,
+    }
+}
+
 /// The schedule that a configuration file names, where the file is wrong in some other way.
 fn schedule_named_in(file: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(file).ok()?;
+    let text = config::read_text(file).ok()?;
     let named = text.parse::<toml::Table>().ok()?.get("schedule")?.as_str()?.to_owned();
     Some(file.parent().unwrap_or(Path::new("")).join(named))
 }

@@ -5,6 +5,9 @@ use clap::Args;
 use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
 use super::halt::reason;
+use super::output::Output;
+use super::status::{Seen, look};
+use crate::config::Config;
 use crate::domain::ReplicaId;
 
 /// Keep a replica from leading, until `bursar uncordon`.
@@ -46,11 +49,11 @@ impl UncordonArgs {
 }
 
 async fn act(context: &Context, replica: &ReplicaId, cordoned: bool, reason: &str) -> Result<Exit, CommandError> {
-    let (_, store) = context.open().await?;
+    let (config, store) = context.open().await?;
     let changed = store.cordon(replica.as_str(), cordoned, reason, &actor()).await;
     store.close().await;
     let changed = changed?;
-    let output = context.output();
+    let output = context.output().done();
     if output.is_json() {
         output.json(&serde_json::json!({ "replica": replica, "cordoned": cordoned, "changed": changed }))?;
     } else {
@@ -61,5 +64,24 @@ async fn act(context: &Context, replica: &ReplicaId, cordoned: bool, reason: &st
             (false, false) => format!("{replica} was not cordoned; nothing changed"),
         })?;
     }
+    if cordoned {
+        warn_of_unknown(output, &config, replica).await;
+    }
     Ok(Exit::Done)
+}
+
+/// A mistyped id keeps nobody out: who is there is said, where it is known.
+async fn warn_of_unknown(output: Output, config: &Config, replica: &ReplicaId) {
+    match look(config, Vec::new()).await {
+        Seen::Reached { replicas, .. } if replicas.iter().all(|there| there.replica_id != *replica) => {
+            let names: Vec<&str> = replicas.iter().map(|there| there.replica_id.as_str()).collect();
+            let names =
+                if names.is_empty() { "none is".to_owned() } else { format!("registered are {}", names.join(", ")) };
+            output.warn(&format!("no such replica is registered ({names}); {replica} is kept out when it comes"));
+        }
+        Seen::Reached { .. } => {}
+        Seen::Away { away } => {
+            output.warn(&format!("whether {replica} is registered is not known: the coordinator is away: {away}"));
+        }
+    }
 }

@@ -14,10 +14,12 @@ pub enum Exit {
     Refused,
     /// The command line is wrong.
     Usage,
-    /// A defect of bursar, or of the store's contents.
+    /// A defect of bursar, or of the store's contents: a damaged file, too.
     Internal,
     /// The store, the coordinator or a leader is away: the same again may work.
     Temporary,
+    /// Standard output could not be written.
+    Unwritten,
     /// The configuration, the schedule or the store's set-up is wrong.
     Config,
     /// A signal ended a demo before it was done.
@@ -33,6 +35,7 @@ impl Exit {
             Self::Refused => 1,
             Self::Usage => 64,
             Self::Internal => 70,
+            Self::Unwritten => 74,
             Self::Temporary => 75,
             Self::Config => 78,
             Self::Interrupted => 130,
@@ -67,7 +70,15 @@ pub enum CommandError {
     /// The set-up does not fit.
     #[error("{0}")]
     Unfit(String),
-    /// Files, threads, standard output.
+    /// Standard output cannot be written.
+    #[error("{}standard output could not be written: {source}", if *done { "done, but " } else { "" })]
+    Output {
+        /// An act is in the store already.
+        done: bool,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// Files, threads.
     #[error("{what}: {source}")]
     Io {
         /// What was tried, with the file's name.
@@ -90,7 +101,12 @@ impl CommandError {
             Self::Usage(_) => Exit::Usage,
             Self::Away(_) => Exit::Temporary,
             // A reader that left (`| head`) is no failure.
-            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
+            Self::Io { source, .. } | Self::Output { source, .. }
+                if source.kind() == std::io::ErrorKind::BrokenPipe =>
+            {
+                Exit::Done
+            }
+            Self::Output { .. } => Exit::Unwritten,
             Self::Refused(_) | Self::Io { .. } => Exit::Refused,
             Self::Internal(_) => Exit::Internal,
         }
@@ -99,6 +115,7 @@ impl CommandError {
 
 fn store_exit(error: &StoreError) -> Exit {
     match error {
+        damaged if damaged.is_damage() => Exit::Internal,
         StoreError::Unreachable { .. }
         | StoreError::TryAgain { .. }
         | StoreError::TimedOut { .. }
@@ -107,5 +124,39 @@ fn store_exit(error: &StoreError) -> Exit {
         | StoreError::ReadOnly { .. } => Exit::Temporary,
         StoreError::Schema { .. } | StoreError::Unfit { .. } => Exit::Config,
         StoreError::Forgot { .. } | StoreError::Ended { .. } | StoreError::Broken { .. } => Exit::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_store_is_not_asked_again_and_one_in_trouble_is() {
+        let of = |code: &str| {
+            CommandError::Store(StoreError::TryAgain {
+                operation: "connect",
+                code: code.to_owned(),
+                detail: "a detail".to_owned(),
+            })
+        };
+        for (code, exit, says) in [
+            ("XX001", Exit::Internal, "connect: the database is damaged, or has a defect (XX001): a detail"),
+            ("53100", Exit::Temporary, "connect: the database is in trouble (53100): a detail"),
+            ("40001", Exit::Temporary, "connect: the database asks to try again (40001): a detail"),
+        ] {
+            let error = of(code);
+            assert_eq!((error.exit(), error.to_string().as_str()), (exit, says));
+        }
+    }
+
+    #[test]
+    fn an_act_whose_answer_cannot_be_written_is_said_to_be_done() {
+        let full = |done| CommandError::Output { done, source: std::io::ErrorKind::StorageFull.into() };
+        assert_eq!((full(true).exit(), full(true).exit().code()), (Exit::Unwritten, 74));
+        assert!(full(true).to_string().starts_with("done, but standard output could not be written: "));
+        assert!(full(false).to_string().starts_with("standard output could not be written: "));
+        let left = CommandError::Output { done: true, source: std::io::ErrorKind::BrokenPipe.into() };
+        assert_eq!(left.exit(), Exit::Done, "a reader that left is no failure");
     }
 }

@@ -33,7 +33,7 @@ impl HaltArgs {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
         let (config, store) = context.open().await?;
         if let Some(election) = &self.election {
-            known(&config, &*store, election).await?;
+            known(&config, &*store, election, "halted").await?;
         }
         let everything = self.election.is_none();
         let mut reports = store.halt(&scope(self.election), &self.reason, &actor()).await?;
@@ -46,14 +46,19 @@ impl HaltArgs {
             }
         }
         store.close().await;
-        report(context.output(), &reports, "halted")?;
+        report(context.output().done(), &reports, "halted")?;
         Ok(Exit::Done)
     }
 }
 
-/// Refuses an election that neither the store nor the schedule file has: a mistyped name would look halted while the one that
-/// was meant goes on. Where either cannot be read, the halt goes ahead.
-async fn known(config: &Config, store: &dyn Store, election: &ElectionName) -> Result<(), CommandError> {
+/// Refuses an election that neither the store nor the schedule file has: a mistyped name would look halted (or resumed) while the
+/// one that was meant goes on as it is. Where either cannot be read, the act goes ahead.
+pub(super) async fn known(
+    config: &Config,
+    store: &dyn Store,
+    election: &ElectionName,
+    done: &str,
+) -> Result<(), CommandError> {
     let (Ok(status), Ok(schedule)) = (store.status().await, ScheduleFile::load(&config.schedule)) else {
         return Ok(());
     };
@@ -65,7 +70,7 @@ async fn known(config: &Config, store: &dyn Store, election: &ElectionName) -> R
     let names = known.iter().map(ElectionName::as_str).collect::<Vec<_>>().join(", ");
     let names = if names.is_empty() { "none".to_owned() } else { names };
     Err(CommandError::Refused(format!(
-        "there is no election {election}: the store and {} know {names}. Nothing was halted; without --election every one is",
+        "there is no election {election}: the store and {} know {names}. Nothing was {done}; without --election every one is",
         config.schedule.display()
     )))
 }
@@ -76,7 +81,7 @@ fn scheduled(config: &Config) -> BTreeSet<ElectionName> {
 }
 
 /// The longest reason, in bytes.
-const REASON_BYTES: usize = 1000;
+pub(super) const REASON_BYTES: usize = 1000;
 
 /// A reason that says something.
 pub(super) fn reason(text: &str) -> Result<String, String> {
@@ -94,17 +99,56 @@ pub(super) fn scope(election: Option<ElectionName>) -> Scope {
     election.map_or(Scope::All, Scope::One)
 }
 
-/// Says what halting or resuming found.
-pub(super) fn report(output: Output, reports: &[HaltReport], done: &str) -> Result<(), CommandError> {
+/// Says what halting found.
+fn report(output: Output, reports: &[HaltReport], done: &str) -> Result<(), CommandError> {
     if output.is_json() {
         return output.json(&reports);
     }
-    let rows: Vec<Vec<String>> = reports
-        .iter()
-        .map(|report| {
-            let state = if report.already { format!("was {done} already") } else { done.to_owned() };
-            vec![report.election.to_string(), state, report.on_the_wire.to_string(), format!("{} ms", report.waited_ms)]
-        })
-        .collect();
-    output.table("", "no election is known to the store yet", &["election", "now", "on the wire", "waited"], &rows)
+    let row = |report: &HaltReport| row(report, done);
+    let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
+    output.table("", NONE, &COLUMNS, &rows)
+}
+
+const NONE: &str = "no election is known to the store yet";
+const COLUMNS: [&str; 4] = ["election", "now", "on the wire", "waited"];
+
+fn row(report: &HaltReport, done: &str) -> Vec<String> {
+    let state = if report.already { format!("was {done} already") } else { done.to_owned() };
+    vec![report.election.to_string(), state, report.on_the_wire.to_string(), format!("{} ms", report.waited_ms)]
+}
+
+/// Says what resuming found, with the requests of each election that waited for it.
+pub(super) fn report_with(
+    output: Output,
+    reports: &[HaltReport],
+    done: &str,
+    waiting: impl Fn(&ElectionName) -> usize,
+) -> Result<(), CommandError> {
+    if output.is_json() {
+        let with = |report: &HaltReport| -> Result<serde_json::Value, CommandError> {
+            let mut value = serde_json::to_value(report).map_err(|error| CommandError::Internal(error.into()))?;
+            if let Some(value) = value.as_object_mut() {
+                value.insert("requests_waiting".to_owned(), waiting(&report.election).into());
+            }
+            Ok(value)
+        };
+        return output.json(&reports.iter().map(with).collect::<Result<Vec<_>, _>>()?);
+    }
+    let mut columns = COLUMNS.to_vec();
+    columns.push("requests that waited");
+    let with = |report: &HaltReport| {
+        let mut row = row(report, done);
+        row.push(waiting(&report.election).to_string());
+        row
+    };
+    let rows: Vec<Vec<String>> = reports.iter().map(with).collect();
+    output.table("", NONE, &columns, &rows)?;
+    let all: usize = reports.iter().map(|report| waiting(&report.election)).sum();
+    if all == 0 {
+        return Ok(());
+    }
+    output.line(&format!(
+        "{all} requests waited and are executed now; `bursar requests list` shows those that are not yet, `bursar requests \
+         withdraw` takes one back"
+    ))
 }

@@ -66,6 +66,7 @@ async fn import(context: &Context, parsed: ParsedFile) -> Result<Exit, CommandEr
 fn report(output: Output, outcome: &ImportOutcome) -> Result<Exit, CommandError> {
     match outcome {
         ImportOutcome::Imported { import, known } => {
+            let output = output.done();
             if output.is_json() {
                 output.json(&json!({ "outcome": "imported", "import": import, "known": known }))?;
             } else {

@@ -131,6 +131,7 @@ fn describe(import: &ImportView) -> String {
 
 async fn revert(output: Output, store: &dyn Store, args: RevertArgs) -> Result<Exit, CommandError> {
     let outcome = store.revert_import(args.id, &args.reason, &actor()).await?;
+    let output = output.done();
     if outcome == RevertOutcome::NotFound {
         return Err(no_import(args.id));
     }

@@ -45,6 +45,11 @@ impl MerchantCommand {
 
 async fn hold(output: Output, store: &dyn Store, args: &HoldArgs) -> Result<Exit, CommandError> {
     let report = store.hold_merchant(&args.merchant, &args.reason, &actor()).await?;
+    let output = output.done();
+    // A mistyped id holds nobody's money. Where this cannot be found out, the hold is there all the same.
+    if let Ok(false) = store.is_merchant_known(&args.merchant).await {
+        output.warn("no entry of this merchant is known; the hold is in force for when one comes");
+    }
     if output.is_json() {
         output.json(&report)?;
         return Ok(Exit::Done);
@@ -59,6 +64,7 @@ async fn hold(output: Output, store: &dyn Store, args: &HoldArgs) -> Result<Exit
 
 async fn release(output: Output, store: &dyn Store, args: &HoldArgs) -> Result<Exit, CommandError> {
     let freed = store.release_merchant(&args.merchant, &args.reason, &actor()).await?;
+    let output = output.done();
     if output.is_json() {
         output
             .json(&serde_json::json!({ "merchant": args.merchant, "was_held": freed.is_some(), "payouts": freed }))?;

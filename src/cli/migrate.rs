@@ -28,24 +28,25 @@ impl MigrateArgs {
             }
         };
         store.close().await;
-        if context.output().is_json() {
-            context.output().json(&json!({ "found": found, "now": now, "four_eyes": four_eyes }))?;
+        let output = context.output().done();
+        if output.is_json() {
+            output.json(&json!({ "found": found, "now": now, "four_eyes": four_eyes }))?;
             return Ok(Exit::Done);
         }
         match four_eyes {
             Some(FourEyesOutcome::On) => {
-                context.output().line("acts on money wait for a second pair of eyes from now on")?;
+                output.line("acts on money wait for a second pair of eyes from now on")?;
             }
-            Some(FourEyesOutcome::Waits { request }) => context.output().line(&format!(
+            Some(FourEyesOutcome::Waits { request }) => output.line(&format!(
                 "acts on money still wait for a second pair of eyes; its end is request {request}: `bursar approve {request}`, by \
                  another database role"
             ))?,
             Some(FourEyesOutcome::WasOn | FourEyesOutcome::Off) | None => {}
         }
         if found == now {
-            context.output().line(&format!("the schema is at {now}; nothing to do"))?;
+            output.line(&format!("the schema is at {now}; nothing to do"))?;
         } else {
-            context.output().line(&format!("the schema was at {found} and is now at {now}"))?;
+            output.line(&format!("the schema was at {found} and is now at {now}"))?;
         }
         Ok(Exit::Done)
     }

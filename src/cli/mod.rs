@@ -1,8 +1,8 @@
 //! The command line: one file per command, each of which reads the configuration, does one thing, and says what it did.
 //!
 //! Invariants:
-//! - Exit codes are an interface: 0 done, 1 refused or found, 64 usage, 70 defect, 75 something is away, 78 configuration,
-//!   130 a demo that was ended before it was done.
+//! - Exit codes are an interface: 0 done, 1 refused or found, 64 usage, 70 defect, 74 standard output, 75 something is away,
+//!   78 configuration, 130 a demo that was ended before it was done.
 //! - Every command knows `--json`; both forms are written from the same values, money as text.
 //! - Commands act through the store and the coordinator with the configuration's own credentials, never through the port of
 //!   a replica; what only a leader may do is a request that the leader executes.
@@ -15,6 +15,7 @@ mod backfill;
 mod check;
 mod check_carries;
 mod check_queries;
+mod check_ways;
 mod coming;
 mod completions;
 mod context;
@@ -36,6 +37,7 @@ mod receivers;
 mod reconcile;
 mod report;
 mod request;
+mod requests;
 mod resume;
 mod run;
 mod runs;
@@ -66,7 +68,8 @@ const AFTER_HELP: &str = "\
 Configuration: the file of --config; else the one that the environment variable BURSAR_CONFIG names; else bursar.toml in \
 the working directory, where there is one. Variables such as BURSAR__COORDINATOR__LEASE_TTL override single keys.
 
-Exit codes: 0 done; 1 refused, or something was found; 64 wrong usage; 70 a defect; 75 the store, the coordinator or a \
+Exit codes: 0 done; 1 refused, or something was found; 64 wrong usage; 70 a defect, or a damaged store; 74 standard \
+output could not be written (an act that is in the store stays, and standard error says so); 75 the store, the coordinator or a \
 leader is away, try again; 78 wrong configuration or set-up.
 
 Examples:
@@ -135,6 +138,9 @@ enum Command {
     Approve(approve::ApproveArgs),
     /// Have the leader open a run of a job now, beside its schedule.
     Trigger(trigger::TriggerArgs),
+    /// Requests that wait for a leader: list, withdraw.
+    #[command(subcommand)]
+    Requests(requests::RequestsCommand),
     /// Hand an election over to another replica, as planned.
     Transfer(transfer::TransferArgs),
     /// Keep a replica from leading.
@@ -163,7 +169,6 @@ enum Command {
 }
 
 /// Reads the command line, runs one command, and answers how it ended. Messages of failure go to standard error.
-#[expect(clippy::print_stderr, reason = "the one place where a command's failure is told to a person")]
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -178,7 +183,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => {
             let exit = error.exit();
             if exit != Exit::Done {
-                eprintln!("{error}");
+                // The exit code says it too, to whoever has closed standard error.
+                output::complain(&error.to_string());
             }
             exit
         }
@@ -206,6 +212,7 @@ impl Cli {
             Command::Receivers(command) => Context::block_on(command.execute(&context)),
             Command::Merchant(command) => Context::block_on(command.execute(&context)),
             Command::Trigger(args) => Context::block_on(args.execute(&context)),
+            Command::Requests(command) => Context::block_on(command.execute(&context)),
             Command::Transfer(args) => Context::block_on(args.execute(&context)),
             Command::Cordon(args) => Context::block_on(args.execute(&context)),
             Command::Uncordon(args) => Context::block_on(args.execute(&context)),

@@ -2,6 +2,7 @@
 //!
 //! Standard output is the answer, standard error the rest. Money is text in both forms, times are UTC.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -19,15 +20,27 @@ const LEAST_WIDTH: u16 = 40;
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     json: bool,
+    done: bool,
 }
 
 impl Output {
     pub(super) const fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, done: false }
     }
 
     pub(super) const fn is_json(self) -> bool {
         self.json
+    }
+
+    /// For what follows an act that is in the store: where it cannot be written, it is said that the act is done.
+    pub(super) const fn done(self) -> Self {
+        Self { done: true, ..self }
+    }
+
+    /// A word beside the answer, on standard error. Where that cannot be written either, nothing is left to say it to.
+    #[expect(clippy::unused_self, reason = "who writes has an output in hand")]
+    pub(super) fn warn(self, text: &str) {
+        complain(&format!("warning: {text}"));
     }
 
     /// One JSON value, indented.
@@ -48,17 +61,20 @@ impl Output {
             return Ok(());
         }
         // ECMA-48: cursor to the first place, then everything behind it erased.
-        self.line("\x1b[H\x1b[2J")
+        self.write("\x1b[H\x1b[2J")
     }
 
     /// One line, or several.
-    #[expect(clippy::unused_self, reason = "who writes has an output in hand")]
     pub(super) fn line(self, text: &str) -> Result<(), CommandError> {
+        if self.json || !std::io::stdout().is_terminal() { self.write(text) } else { self.write(&seen(text)) }
+    }
+
+    fn write(self, text: &str) -> Result<(), CommandError> {
         let mut out = std::io::stdout().lock();
         out.write_all(text.as_bytes())
             .and_then(|()| out.write_all(b"\n"))
             .and_then(|()| out.flush())
-            .map_err(|source| CommandError::Io { what: "standard output".to_owned(), source })
+            .map_err(|source| CommandError::Output { done: self.done, source })
     }
 
     /// A heading and its table; `none` in place of an empty one.
@@ -77,7 +93,13 @@ impl Output {
         if rows.is_empty() {
             text.push_str(none);
         } else {
-            text.push_str(&render(columns, rows, width()));
+            let terminal = width();
+            // Before it is laid out: what is escaped is wider.
+            let rows: Vec<Vec<String>> = match terminal {
+                Some(_) => rows.iter().map(|row| row.iter().map(|cell| seen(cell).into_owned()).collect()).collect(),
+                None => rows.to_vec(),
+            };
+            text.push_str(&render(columns, &rows, terminal));
         }
         self.line(&text)
     }
@@ -103,6 +125,50 @@ fn width() -> Option<u16> {
     }
     let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     Some(told.unwrap_or(USUAL_WIDTH).max(LEAST_WIDTH))
+}
+
+/// Says something on standard error.
+pub(super) fn complain(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let text = if err.is_terminal() { seen(text) } else { Cow::Borrowed(text) };
+    let _unwritten = writeln!(err, "{text}");
+}
+
+/// A text as a terminal shows all of it: control characters, and those that are invisible or turn the direction of others, as
+/// `\u{200b}`. Two ids that differ look different so, and no text moves the cursor.
+fn seen(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut seen = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_hidden(c) { seen.extend(c.escape_unicode()) } else { seen.push(c) }
+    }
+    Cow::Owned(seen)
+}
+
+/// Control characters but the line break, and the format characters of Unicode that have no width or turn the direction.
+const fn is_hidden(c: char) -> bool {
+    match c {
+        '\n' => false,
+        '\0'..='\u{1f}'
+        | '\u{7f}'..='\u{9f}'
+        | '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'..='\u{1160}'
+        | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => true,
+        _ => false,
+    }
 }
 
 /// A time, to the second, in UTC.
@@ -139,6 +205,19 @@ pub(super) fn sums<'a>(sums: impl IntoIterator<Item = (&'a String, &'a String)>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_terminal_would_hide_is_escaped_and_letters_of_any_script_stay() {
+        for (text, shown) in [
+            ("acme\u{200b}", "acme\\u{200b}"),
+            ("\u{202e}emca", "\\u{202e}emca"),
+            ("a\u{1b}[2Jb\u{9b}c", "a\\u{1b}[2Jb\\u{9b}c"),
+            ("two\nlines", "two\nlines"),
+            ("Caf\u{e9} \u{5d0}\u{5d1} \u{65e5}\u{672c}", "Caf\u{e9} \u{5d0}\u{5d1} \u{65e5}\u{672c}"),
+        ] {
+            assert_eq!(seen(text), shown);
+        }
+    }
 
     #[test]
     fn a_table_fits_a_narrow_terminal_and_is_left_alone_in_a_pipe() {

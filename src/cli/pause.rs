@@ -86,11 +86,12 @@ async fn say(
         PauseOutcome::Already { pause } => (true, pause.as_ref()),
         PauseOutcome::NotFound => return Err(unknown(store, job).await),
     };
-    if context.output().is_json() {
-        context.output().json(&json!({ "job": job, "paused": paused, "already": already, "pause": pause }))?;
+    let output = context.output().done();
+    if output.is_json() {
+        output.json(&json!({ "job": job, "paused": paused, "already": already, "pause": pause }))?;
         return Ok(Exit::Done);
     }
-    context.output().line(&match (paused, already, pause) {
+    output.line(&match (paused, already, pause) {
         (true, false, _) => format!("{job} is paused: its ticks are recorded as skipped until `bursar unpause {job}`"),
         (true, true, Some(pause)) => {
             format!("{job} was paused already, since {}: {}; nothing changed", time(pause.since), pause.reason)

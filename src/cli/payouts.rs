@@ -6,12 +6,14 @@ use serde::Serialize;
 use super::approve::waits;
 use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
-use super::halt::reason;
+use super::halt::{REASON_BYTES, reason};
 use super::output::{Output, dash, or_dash, time, time_or};
 use super::unit_history;
 use crate::domain::entry::merchant_id;
 use crate::domain::instruction::InstructionState;
-use crate::store::{PayoutFilter, PayoutView, ReleaseOutcome, Resolution, ResolveOutcome, Store, UnitTry};
+use crate::store::{
+    PayoutFilter, PayoutView, ReleaseOutcome, Resolution, ResolveOutcome, Store, UnitTry, nothing_waits,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PayoutsCommand {
@@ -60,7 +62,9 @@ pub(super) struct ShowArgs {
 
 /// Let payouts of a run leave that wait for it (`release = "manual"`).
 ///
-/// With keys only those; one that is named leaves also where it is held for its amount.
+/// With keys only those: one that is named leaves also where it is held for its amount (`over_limit`), or because it was written
+/// while the job left its payouts in the store (approval): find out first that nobody took it from there. A key of which nothing
+/// waits is named, and then nothing is released.
 ///
 /// Example: bursar payouts release 42 --reason 'sums agreed with finance'
 #[derive(Debug, Args)]
@@ -91,7 +95,7 @@ pub(super) struct ResolveArgs {
     #[command(flatten)]
     word: Word,
     /// With --not-paid: the bank's own word for it.
-    #[arg(long, value_name = "REF", requires = "not_paid", value_parser = reason)]
+    #[arg(long, value_name = "REF", requires = "not_paid", value_parser = reference)]
     bank_confirmed: Option<String>,
     /// Why; kept with the act.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
@@ -102,13 +106,13 @@ pub(super) struct ResolveArgs {
 #[group(required = true, multiple = false)]
 struct Word {
     /// It was paid, under this reference.
-    #[arg(long, value_name = "REF", value_parser = reason)]
+    #[arg(long, value_name = "REF", value_parser = reference)]
     paid: Option<String>,
     /// It was not paid and will not be.
     #[arg(long)]
     not_paid: bool,
     /// The bank sent it back, under this reference.
-    #[arg(long, value_name = "REF", value_parser = reason)]
+    #[arg(long, value_name = "REF", value_parser = reference)]
     returned: Option<String>,
 }
 
@@ -128,6 +132,15 @@ fn state(text: &str) -> Result<InstructionState, String> {
         let all: Vec<&str> = InstructionState::ALL.into_iter().map(InstructionState::as_str).collect();
         format!("expected one of {}", all.join(", "))
     })
+}
+
+/// A reference of the bank's that says something.
+fn reference(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("a reference is what the bank's own word is found by; it may not be empty".to_owned()),
+        text if text.len() > REASON_BYTES => Err(format!("a reference has at most {REASON_BYTES} bytes")),
+        text => Ok(text.to_owned()),
+    }
 }
 
 pub(super) fn merchant(text: &str) -> Result<String, String> {
@@ -223,6 +236,7 @@ async fn show(output: Output, store: &dyn Store, args: ShowArgs) -> Result<Exit,
         ("key valid", payout.key_valid_until.map_or_else(dash, |until| format!("until {}", time(until)))),
         ("not before", time_or(payout.next_attempt_at)),
         ("reference", or_dash(payout.reference.as_deref())),
+        ("returned as", or_dash(payout.return_reference.as_deref())),
         ("last error", or_dash(payout.last_error.as_deref())),
         ("written", format!("{} under term {}", time(payout.created_at), payout.term)),
         ("final", time_or(payout.final_at)),
@@ -241,9 +255,14 @@ fn no_payout(key: &str) -> CommandError {
 
 async fn release(output: Output, store: &dyn Store, args: ReleaseArgs) -> Result<Exit, CommandError> {
     let outcome = store.release_payouts(args.run, &args.keys, &args.reason, &actor()).await?;
+    let output = output.done();
     let text = match &outcome {
         ReleaseOutcome::Released { payouts } => format!("run {}: {payouts} payouts released", args.run),
         ReleaseOutcome::Waits { request } => waits(*request),
+        ReleaseOutcome::Unmatched { keys } => {
+            let why = nothing_waits(keys);
+            return Err(CommandError::Refused(format!("run {}: {why}; nothing was released", args.run)));
+        }
         ReleaseOutcome::NotFound => {
             return Err(CommandError::Refused(format!("there is no run {}; see `bursar runs list`", args.run)));
         }
@@ -258,6 +277,7 @@ async fn release(output: Output, store: &dyn Store, args: ReleaseArgs) -> Result
 
 async fn resolve(output: Output, store: &dyn Store, args: ResolveArgs) -> Result<Exit, CommandError> {
     let outcome = store.resolve_payout(&args.key, &args.resolution(), &args.reason, &actor()).await?;
+    let output = output.done();
     let text = match &outcome {
         ResolveOutcome::Resolved { was, now } => {
             format!("payout {}: was {}, is {}", args.key, was.as_str(), now.as_str())

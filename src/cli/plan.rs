@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
 use serde::Serialize;
 
-use super::coming::{COLUMNS, ComingTick};
+use super::coming::{COLUMNS, ComingTick, coalesced};
 use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::output::time;
@@ -23,7 +23,8 @@ use crate::schedule::{Schedule, ZONE_DATA, zones};
 ///
 /// Works from the schedule file alone: nothing is asked of the store or the coordinator, and nothing is changed. Times are in
 /// UTC and on the job's own clock with its offset. With --against, the file that is running now is compared with this one:
-/// which ticks of the next days are new, gone, or due at another time. An edit fires nothing at once.
+/// which ticks of the next days are new, gone, or due at another time. An edit fires nothing at once. Ticks that a calendar makes
+/// due at one time are one run: the others are coalesced into it.
 ///
 /// Examples: bursar plan --days 31 --job daily-payouts
 ///           bursar plan --schedule edited.toml --against schedule.toml
@@ -150,7 +151,9 @@ fn schedule_of(job: &JobDefinition) -> Result<Schedule, CommandError> {
 fn planned(job: &JobDefinition, span: Span) -> Result<PlannedJob, CommandError> {
     let schedule = schedule_of(job)?;
     let mut coming = schedule.ticks_after(span.after).take_while(|tick| tick.due_at <= span.until);
-    let ticks = coming.by_ref().take(span.shown).map(|tick| ComingTick::of(&schedule, &tick)).collect();
+    let mut ticks: Vec<ComingTick> =
+        coming.by_ref().take(span.shown).map(|tick| ComingTick::of(&schedule, &tick)).collect();
+    coalesced(&mut ticks);
     let more = coming.count();
     // Every tick is walked over: not of a job that repeats all the time.
     let left_out =

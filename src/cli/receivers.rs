@@ -6,6 +6,7 @@ use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
 use super::halt::reason;
 use super::output::{Output, or_dash, time_or};
+use crate::domain::web_address::WebAddress;
 use crate::store::{ReceiverView, Store};
 
 #[derive(Debug, Subcommand)]
@@ -25,10 +26,21 @@ pub(super) enum ReceiversCommand {
 #[command(verbatim_doc_comment)]
 pub(super) struct ResumeArgs {
     /// Scheme, host and port, as listed.
+    #[arg(value_parser = origin)]
     origin: String,
     /// Why; kept with the act.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
+}
+
+/// An origin as receivers are kept under: `https://bank.internal`, with a port where it is not the scheme's own.
+fn origin(text: &str) -> Result<String, String> {
+    let expected =
+        "expected scheme, host and port as `bursar receivers list` shows them, such as https://bank.internal:8443";
+    let address = WebAddress::new(text).map_err(|error| format!("{error}; {expected}"))?;
+    let origin = address.origin();
+    let is_whole = text == origin || text.strip_suffix('/') == Some(origin.as_str());
+    if is_whole { Ok(origin) } else { Err(format!("its origin is {origin}; {expected}")) }
 }
 
 impl ReceiversCommand {
@@ -73,6 +85,7 @@ async fn list(output: Output, store: &dyn Store) -> Result<Exit, CommandError> {
 
 async fn resume(output: Output, store: &dyn Store, args: &ResumeArgs) -> Result<Exit, CommandError> {
     let resumed = store.resume_receiver(&args.origin, &args.reason, &actor()).await?;
+    let output = output.done();
     if output.is_json() {
         output.json(&serde_json::json!({ "origin": args.origin, "resumed": resumed }))?;
     } else if resumed {
@@ -81,4 +94,19 @@ async fn resume(output: Output, store: &dyn Store, args: &ResumeArgs) -> Result<
         output.line(&format!("{} was not stopped; nothing changed", args.origin))?;
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_origin_is_taken_for_one() {
+        for right in ["https://bank.internal", "https://bank.internal/", "http://127.0.0.1:9000"] {
+            assert!(origin(right).is_ok_and(|origin| origin == right.trim_end_matches('/')), "{right}");
+        }
+        for wrong in ["x", "bank.internal", "https://bank.internal/payouts", "ftp://bank.internal", ""] {
+            assert!(origin(wrong).is_err_and(|why| why.contains("expected")), "{wrong}");
+        }
+    }
 }

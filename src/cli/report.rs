@@ -37,7 +37,7 @@ pub(super) struct ReportArgs {
     #[arg(value_name = "JOB")]
     job: JobName,
     /// The run's nominal tick, RFC 3339, to the second; see `bursar runs list`.
-    #[arg(long, value_name = "TIME", value_parser = request::instant)]
+    #[arg(long, value_name = "TIME", value_parser = request::tick)]
     tick: DateTime<Utc>,
     /// Only this run, where a manual one has the same tick.
     #[arg(long, value_name = "RUN")]
@@ -253,6 +253,7 @@ mod tests {
             differences: Vec::new(),
         };
         let payout = ReportedPayout {
+            return_reference: None,
             key: "bkey".to_owned(),
             merchant: "a, b".to_owned(),
             amount: "10900".to_owned(),

@@ -1,35 +1,58 @@
 //! Requests: what only a leader may do is asked of it, and waited for, for a bounded time.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use clap::Args;
 use uuid::Uuid;
 
 use super::context::actor;
 use super::error::{CommandError, Exit};
-use super::output::Output;
+use super::output::{Output, time};
 use super::runs;
 use crate::clock;
-use crate::store::{RequestKind, RequestState, Store, StoreError};
+use crate::store::{RequestKind, RequestState, Store, StoreError, WithdrawOutcome};
 
 /// How often the request is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Files a request, waits for the leader, and shows the run.
+/// How long a leader is waited for, and what becomes of the request then.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct Waiting {
+    /// How long to wait for the leader, at most 1h. A request that still waits then is withdrawn.
+    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = wait)]
+    wait: Duration,
+    /// Leave the request filed where the wait is over: the next leader that may executes it, whenever that is.
+    #[arg(long)]
+    leave: bool,
+}
+
+/// Files a request, waits for the leader, and shows the run. Where none has taken it in time, it is withdrawn, so that asking
+/// again does nothing twice.
 pub(super) async fn ask(
     output: Output,
     store: &dyn Store,
     kind: &RequestKind,
     reason: Option<&str>,
-    wait: Duration,
+    waiting: Waiting,
 ) -> Result<Exit, CommandError> {
     let id = match store.request(kind, &actor(), reason).await {
         Ok(id) => id,
         // The port's word for a job or run that does not exist.
         Err(StoreError::Broken { detail, .. }) => return Err(CommandError::Refused(detail)),
+        Err(unknown @ StoreError::Unknown { .. }) => {
+            let look = "before you ask again, see in `bursar requests list` whether it was filed";
+            return Err(CommandError::Away(format!("{unknown}; {look}")));
+        }
         Err(other) => return Err(other.into()),
     };
-    match answer(store, id, wait).await? {
+    let output = output.done();
+    let answered = match answer(store, id, waiting.wait).await {
+        Ok(RequestState::Waiting) if !waiting.leave => give_up(store, id, waiting.wait).await,
+        other => other,
+    };
+    match answered.map_err(|error| still_filed(id, error))? {
         RequestState::Done { run, units } => {
             if matches!(kind, RequestKind::RetryUnits { .. }) && !output.is_json() {
                 output.line(&format!("{units} units of run {run} are tried again"))?;
@@ -42,11 +65,48 @@ pub(super) async fn ask(
             Ok(Exit::Done)
         }
         RequestState::Refused { why } => Err(CommandError::Refused(format!("the leader refused request {id}: {why}"))),
-        RequestState::Waiting => Err(CommandError::Away(format!(
-            "no leader has taken request {id} within {wait:?}. It stays filed and is executed by the next leader of an election \
-             that is not halted; see `bursar status` for who leads"
-        ))),
+        RequestState::Waiting => {
+            left(output, id)?;
+            Ok(Exit::Done)
+        }
     }
+}
+
+/// The wait is over: the request is withdrawn, unless a leader was first, whose answer it then is.
+async fn give_up(store: &dyn Store, id: Uuid, wait: Duration) -> Result<RequestState, CommandError> {
+    match store.withdraw_request(id, "no leader took it in time", &actor()).await? {
+        WithdrawOutcome::Withdrawn => Err(CommandError::Away(format!(
+            "no leader has taken request {id} within {wait:?}: it is withdrawn, nothing will happen. `bursar status` says who leads \
+             and what is halted; with --leave a request stays filed"
+        ))),
+        WithdrawOutcome::Answered(state) => Ok(state),
+        WithdrawOutcome::NotFound => Err(gone(id)),
+    }
+}
+
+/// An error after which nobody knows whether the request still waits says how to find out.
+fn still_filed(id: Uuid, error: CommandError) -> CommandError {
+    match error {
+        CommandError::Store(error) => {
+            let act = "before you ask again, see in `bursar requests list` whether it waits, and withdraw it";
+            CommandError::Away(format!("{error}; request {id} was filed: {act}"))
+        }
+        other => other,
+    }
+}
+
+fn left(output: Output, id: Uuid) -> Result<(), CommandError> {
+    if output.is_json() {
+        return output.json(&serde_json::json!({ "request": id, "state": "waiting" }));
+    }
+    output.line(&format!(
+        "request {id} stays filed: the next leader of an election that is not halted executes it; until then \
+         `bursar requests withdraw {id}` takes it back"
+    ))
+}
+
+fn gone(id: Uuid) -> CommandError {
+    CommandError::Internal(anyhow::anyhow!("request {id} is not in the store any more"))
 }
 
 /// The runs of a backfill, as they are now.
@@ -65,32 +125,67 @@ async fn opened(output: Output, store: &dyn Store, id: Uuid, runs: &[i64]) -> Re
     runs::list(output, "", &shown)
 }
 
-/// Looks until the request is answered; a store that is away for a moment is asked again.
+/// Looks until the request is answered, the time is over, or somebody presses Ctrl-C; a store that is away for a moment is asked
+/// again.
 async fn answer(store: &dyn Store, id: Uuid, wait: Duration) -> Result<RequestState, CommandError> {
     let until = clock::boottime() + wait;
+    let mut interrupted = pin!(tokio::signal::ctrl_c());
     loop {
         match store.request_state(id).await {
             Ok(Some(
                 done @ (RequestState::Done { .. } | RequestState::Opened { .. } | RequestState::Refused { .. }),
             )) => return Ok(done),
             Ok(Some(RequestState::Waiting)) => {}
-            Ok(None) => {
-                return Err(CommandError::Internal(anyhow::anyhow!("request {id} is not in the store any more")));
-            }
+            Ok(None) => return Err(gone(id)),
             Err(error) if error.is_passing() && clock::boottime() < until => {}
             Err(error) => return Err(error.into()),
         }
         if clock::boottime() >= until {
             return Ok(RequestState::Waiting);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::select! {
+            _asked = &mut interrupted => return Ok(RequestState::Waiting),
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
     }
 }
 
-/// Reads a time such as `2027-01-31T17:05:00Z`.
+/// Reads a time such as `2027-01-31T17:05:00Z`. A leap second is refused: no tick, no cutoff and no entry is at one.
 pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     let expected = "expected a time in RFC 3339 with its offset such as 2027-01-31T17:05:00Z";
-    DateTime::parse_from_rfc3339(text).map(|time| time.to_utc()).map_err(|error| format!("{error}; {expected}"))
+    let time = DateTime::parse_from_rfc3339(text).map_err(|error| format!("{error}; {expected}"))?.to_utc();
+    // chrono's way to say second 60.
+    if time.timestamp_subsec_nanos() >= 1_000_000_000 {
+        return Err(format!("a leap second is no time of a schedule; {expected}"));
+    }
+    Ok(time)
+}
+
+/// Reads the nominal time of a run: ticks are whole seconds.
+pub(super) fn tick(text: &str) -> Result<DateTime<Utc>, String> {
+    let tick = instant(text)?;
+    if tick.timestamp_subsec_nanos() != 0 {
+        return Err("a tick is a whole second; expected a time such as 2027-01-31T17:05:00Z".to_owned());
+    }
+    Ok(tick)
+}
+
+/// Ticks before this are taken for a slip of the keyboard.
+const OLDEST_DAYS: i64 = 400;
+/// Nothing later is asked of a leader; it refuses what lies in the future of the store's clock at all.
+const LATEST_DAYS: i64 = 1;
+
+/// Refuses a tick that is too far from the store's time to be meant; `force` lets old ones pass.
+pub(super) fn near(what: &str, tick: DateTime<Utc>, now: DateTime<Utc>, force: bool) -> Result<(), CommandError> {
+    if tick > now + TimeDelta::days(LATEST_DAYS) {
+        let why = format!("the {what} {} lies more than {LATEST_DAYS} day after the store's time", time(tick));
+        return Err(CommandError::Refused(format!("{why} {}; nothing was asked", time(now))));
+    }
+    if tick < now - TimeDelta::days(OLDEST_DAYS) && !force {
+        let why = format!("the {what} {} lies more than {OLDEST_DAYS} days before the store's time", time(tick));
+        return Err(CommandError::Refused(format!("{why} {}; --force takes it all the same", time(now))));
+    }
+    Ok(())
 }
 
 /// The longest wait.
@@ -100,4 +195,33 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 pub(super) fn wait(text: &str) -> Result<Duration, String> {
     let wait = humantime::parse_duration(text).map_err(|error| format!("{error}; expected for example 30s"))?;
     if wait <= LONGEST_WAIT { Ok(wait) } else { Err("at most 1h".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_a_whole_second_that_is_there_and_not_far_off() {
+        for (text, says) in [
+            ("2026-11-30T23:59:60Z", "leap second"),
+            ("2026-12-01T00:59:60+01:00", "leap second"),
+            ("2026-11-30T17:05:00.25Z", "whole second"),
+            ("yesterday", "such as 2027-01-31T17:05:00Z"),
+        ] {
+            assert!(tick(text).is_err_and(|why| why.contains(says)), "{text}");
+        }
+        let now = tick("2026-12-01T00:00:00Z").expect("a tick");
+        let at = |text: &str| tick(text).expect("a tick");
+        for (text, force, fits) in [
+            ("0001-01-01T00:00:00Z", false, false),
+            ("0001-01-01T00:00:00Z", true, true),
+            ("2025-10-27T00:00:00Z", false, true),
+            ("2025-10-26T23:59:59Z", false, false),
+            ("2026-12-02T00:00:00Z", false, true),
+            ("2026-12-02T00:00:01Z", true, false),
+        ] {
+            assert_eq!(near("tick", at(text), now, force).is_ok(), fits, "{text} {force}");
+        }
+    }
 }

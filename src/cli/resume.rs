@@ -1,17 +1,18 @@
 //! `bursar resume`: takes a halt back.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
-use super::halt::{reason, report, scope};
+use super::halt::{known, reason, report_with, scope};
 use crate::app;
 use crate::clock;
 use crate::config::Config;
 use crate::domain::{ElectionName, Term};
-use crate::leadership::CoordinatorError;
+use crate::leadership::{Coordinator, CoordinatorError};
 use crate::store::Store;
 
 /// How often the fence is looked at while a leader makes room for one with a higher term.
@@ -20,10 +21,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Take a halt back.
 ///
 /// Resumes every election, or one. Ticks that fell in between are judged by their job's misfire policy. Where the store was
-/// found to have forgotten (restored, or another one promoted), resuming takes it as it is now as the new baseline.
+/// found to have forgotten (restored, or another one promoted), resuming takes it as it is now as the new baseline. Requests that
+/// wait are executed: `bursar requests list` shows them before, and the answer says how many there are.
 ///
 /// With --term-above the next term of that election is above what receivers have seen, and whoever leads with a lower one makes
-/// room first: for a coordinator and a store that were restored together, as is always so with elections in the database.
+/// room first: for a coordinator and a store that were restored together, as is always so with elections in the database. Terms
+/// are never lowered, so one that is far above both the term issued and the fence (by more than 1000000000) is refused.
 ///
 /// Example: bursar resume --reason 'fees corrected, import 17 reverted'
 #[derive(Debug, Args)]
@@ -40,6 +43,14 @@ pub(super) struct ResumeArgs {
     term_above: Option<Term>,
 }
 
+/// The furthest that terms are lifted at once: more than a deployment uses up in a century of elections, and a slip of the finger
+/// less than it leaves.
+const FURTHEST: i64 = 1_000_000_000;
+
+/// The largest term that is lifted to: beyond it, who reads numbers as floating point (JSON in many a receiver) takes two terms
+/// for one.
+const LARGEST: i64 = 1 << 53;
+
 /// A term, as receivers were shown it.
 fn term(text: &str) -> Result<Term, String> {
     let term = text.parse().ok().and_then(Term::new);
@@ -49,32 +60,83 @@ fn term(text: &str) -> Result<Term, String> {
 impl ResumeArgs {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
         let (config, store) = context.open().await?;
+        if let Some(election) = &self.election {
+            known(&config, &*store, election, "resumed").await?;
+        }
+        // Before it: what waits then is what this act lets go on.
+        let waiting = store.waiting_requests().await?;
         if let (Some(least), Some(election)) = (self.term_above, &self.election) {
-            lift(&config, &*store, election, least).await?;
+            let lifted = lift(&config, &*store, election, least).await?;
+            if context.output().is_json() {
+                // The answer is the elections; whoever has closed standard error sees the term with `status`.
+                let _closed = writeln!(std::io::stderr(), "{lifted}");
+            } else {
+                context.output().line(&lifted)?;
+            }
         }
         let reports = store.resume(&scope(self.election), &self.reason, &actor()).await?;
         store.close().await;
-        report(context.output(), &reports, "resumed")?;
+        report_with(context.output().done(), &reports, "resumed", |election| {
+            waiting.iter().filter(|request| request.election == *election).count()
+        })?;
         Ok(Exit::Done)
     }
 }
 
+/// Refuses a term that would use up what there is of them. `issued` and `fence` are where it stands.
+fn within_reach(election: &ElectionName, least: Term, issued: Term, fence: Term) -> Result<(), CommandError> {
+    let furthest = issued.max(fence).get().saturating_add(FURTHEST).min(LARGEST);
+    if least.get() <= furthest || least <= issued {
+        return Ok(());
+    }
+    Err(CommandError::Refused(format!(
+        "--term-above {least}: the last term issued for {election} is {issued}, the fence stands at {fence}, and a term is never \
+         lowered. At most {furthest} is lifted to; nothing was lifted or resumed"
+    )))
+}
+
 /// Lifts the term issued, and takes the place from a leader whose term is not above it. It notices within a TTL; until then the
-/// election is still halted.
-async fn lift(config: &Config, store: &dyn Store, election: &ElectionName, least: Term) -> Result<(), CommandError> {
+/// election is still halted. Answers what was done, in words.
+async fn lift(
+    config: &Config,
+    store: &dyn Store,
+    election: &ElectionName,
+    least: Term,
+) -> Result<String, CommandError> {
     let away = |error: CoordinatorError| CommandError::Away(format!("the term was not lifted: {error}"));
     let coordinator = app::coordinator(config);
+    let before = coordinator.read_election(election).await.map_err(away)?.term;
+    let fence = store.fence(election).await?.map_or(Term::NONE, |fence| fence.holder.term);
+    within_reach(election, least, before, fence)?;
     let issued = coordinator.lift_term(election, least).await.map_err(away)?;
     if issued < least {
         let why = format!("term {issued} was issued while {least} was to be lifted to: nothing was resumed, try again");
         return Err(CommandError::Away(why));
     }
+    make_room(config, store, &*coordinator, election, least).await?;
+    Ok(if before < least {
+        format!("term lifted from {before} to {issued}: the next leader of {election} has a higher one")
+    } else {
+        format!("term {issued} was issued already for {election}: nothing was lifted")
+    })
+}
+
+/// Takes the place from a leader whose term is not above `least`, and waits until another leads or a TTL has passed.
+async fn make_room(
+    config: &Config,
+    store: &dyn Store,
+    coordinator: &dyn Coordinator,
+    election: &ElectionName,
+    least: Term,
+) -> Result<(), CommandError> {
+    let away =
+        |error: CoordinatorError| CommandError::Away(format!("the term was lifted; who leads was not told: {error}"));
     let leader = coordinator.read_election(election).await.map_err(away)?.leader;
     let Some(leader) = leader.filter(|leader| leader.record.as_ref().is_none_or(|record| record.term <= least)) else {
         return Ok(());
     };
     // Not its any more: then it has made room by itself.
-    coordinator.resign(election, leader.revision).await.map_err(away)?;
+    coordinator.resign(election, leader.win()).await.map_err(away)?;
     let until = clock::boottime() + config.coordinator.lease_ttl;
     while clock::boottime() < until {
         if store.fence(election).await?.is_some_and(|fence| fence.holder.term > least) {
@@ -83,4 +145,29 @@ async fn lift(config: &Config, store: &dyn Store, election: &ElectionName, least
         tokio::time::sleep(LOOK_EVERY).await;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_lifted_over_what_is_seen_and_not_used_up() {
+        let election = ElectionName::new("main").expect("a name");
+        let of = |term: i64| Term::new(term).expect("not negative");
+        let tried = |least, issued, fence| within_reach(&election, of(least), of(issued), of(fence));
+        for fine in [
+            (41, 7, 7),
+            (7, 41, 3),
+            (1_000_000_041, 7, 41),
+            (1 << 53, (1 << 53) - 2, 3),
+            (i64::MAX - 3, i64::MAX - 1, 3),
+        ] {
+            assert!(tried(fine.0, fine.1, fine.2).is_ok(), "{fine:?}");
+        }
+        for wrong in [(i64::MAX, 7, 7), (1_000_000_042, 7, 41), ((1 << 53) + 1, (1 << 53) - 2, 3)] {
+            let error = tried(wrong.0, wrong.1, wrong.2).expect_err("it is refused").to_string();
+            assert!(error.contains(&format!("{} is", "main")) && error.contains(&wrong.2.to_string()), "{error}");
+        }
+    }
 }

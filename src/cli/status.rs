@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::output::{Output, dash, or_dash, short, time, time_or};
-use super::runs;
+use super::{requests, runs};
 use crate::app;
 use crate::config::Config;
 use crate::domain::ElectionName;
 use crate::domain::job::JobDefinition;
 use crate::leadership::{LeaderRecord, ReplicaRecord};
 use crate::schedule::{Schedule, Tick};
-use crate::store::{ElectionStatus, JobStatus, StatusView, Store, StoreError};
+use crate::store::{ElectionStatus, JobStatus, StatusView, Store, StoreError, WaitingRequest};
 
 /// How long the coordinator is waited for; without it the rest is shown all the same.
 const COORDINATOR_WITHIN: Duration = Duration::from_secs(3);
@@ -25,7 +25,7 @@ const COORDINATOR_WITHIN: Duration = Duration::from_secs(3);
 /// Who leads, which replicas are there, what runs and what is next.
 ///
 /// Terms, jobs and runs come from the store; who leads now and which replicas are there come from the coordinator. Where
-/// that one is away, the rest is shown and it is said.
+/// that one is away, the rest is shown and it is said. Requests that wait for a leader are listed while there are any.
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
     /// Look again and again until Ctrl-C: redrawn on a terminal, else one answer below the other (with --json a line each).
@@ -55,8 +55,8 @@ impl StatusArgs {
             }
         } else {
             match gather(&config, &*store).await {
-                Ok((status, seen)) if context.output().is_json() => context.output().json(&as_json(&status, &seen)?),
-                Ok((status, seen)) => show(context.output(), &status, &seen),
+                Ok(found) if context.output().is_json() => context.output().json(&as_json(&found)?),
+                Ok(found) => show(context.output(), &found),
                 Err(error) => Err(error.into()),
             }
         };
@@ -65,11 +65,19 @@ impl StatusArgs {
     }
 }
 
-async fn gather(config: &Config, store: &dyn Store) -> Result<(StatusView, Seen), StoreError> {
+/// All that is shown.
+struct Found {
+    status: StatusView,
+    waiting: Vec<WaitingRequest>,
+    seen: Seen,
+}
+
+async fn gather(config: &Config, store: &dyn Store) -> Result<Found, StoreError> {
     let status = store.status().await?;
+    let waiting = store.waiting_requests().await?;
     let names: Vec<ElectionName> = status.elections.iter().map(|election| election.election.clone()).collect();
     let seen = look(config, names).await;
-    Ok((status, seen))
+    Ok(Found { status, waiting, seen })
 }
 
 /// Looks again and again. A store that is away is said and looked for again: whoever watches wants to see it come back.
@@ -78,8 +86,8 @@ async fn watch(output: Output, config: &Config, store: &dyn Store, every: Durati
         let found = gather(config, store).await;
         output.redraw()?;
         match found {
-            Ok((status, seen)) if output.is_json() => output.json_line(&as_json(&status, &seen)?)?,
-            Ok((status, seen)) => show(output, &status, &seen)?,
+            Ok(found) if output.is_json() => output.json_line(&as_json(&found)?)?,
+            Ok(found) => show(output, &found)?,
             Err(error) if output.is_json() => output.json_line(&json!({ "error": error.to_string() }))?,
             Err(error) => output.line(&format!("the store does not answer: {error}"))?,
         }
@@ -124,7 +132,8 @@ fn next(tick: Option<Tick>) -> String {
     }
 }
 
-fn as_json(status: &StatusView, seen: &Seen) -> Result<Value, CommandError> {
+fn as_json(found: &Found) -> Result<Value, CommandError> {
+    let Found { status, waiting, seen } = found;
     let internal = |error: serde_json::Error| CommandError::Internal(error.into());
     let mut value = serde_json::to_value(status).map_err(internal)?;
     let jobs = value.get_mut("jobs").and_then(Value::as_array_mut).into_iter().flatten();
@@ -137,11 +146,13 @@ fn as_json(status: &StatusView, seen: &Seen) -> Result<Value, CommandError> {
     }
     if let Some(value) = value.as_object_mut() {
         value.insert("coordinator".to_owned(), serde_json::to_value(seen).map_err(internal)?);
+        value.insert("requests".to_owned(), serde_json::to_value(waiting).map_err(internal)?);
     }
     Ok(value)
 }
 
-fn show(output: Output, status: &StatusView, seen: &Seen) -> Result<(), CommandError> {
+fn show(output: Output, found: &Found) -> Result<(), CommandError> {
+    let Found { status, waiting, seen } = found;
     let deployment =
         status.deployment_id.map_or_else(|| "not bound to a coordinator yet".to_owned(), |id| id.to_string());
     output.line(&format!("{}, deployment {deployment}\n", time(status.now)))?;
@@ -167,6 +178,13 @@ fn show(output: Output, status: &StatusView, seen: &Seen) -> Result<(), CommandE
     let columns = ["job", "election", "handler", "last tick", "its run", "next tick", "definition"];
     output.table("\nJOBS", "none yet: a leader brings in those of its schedule", &columns, &rows)?;
     runs::list(output, "\nRUNS", &status.runs)?;
+    if !waiting.is_empty() {
+        requests::table(
+            output,
+            "\nREQUESTS THAT WAIT FOR A LEADER (`bursar requests withdraw ID` takes one back)",
+            waiting,
+        )?;
+    }
     output.line(&format!("\nfencing rejects on record: {}", status.fencing_rejects))
 }
 

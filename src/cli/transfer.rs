@@ -64,7 +64,7 @@ impl TransferArgs {
         let (config, store) = context.open().await?;
         let done = self.hand_over(&config, &*store).await;
         store.close().await;
-        show(context.output(), &done?)
+        show(context.output().done(), &done?)
     }
 
     async fn hand_over(&self, config: &Config, store: &dyn Store) -> Result<HandedOver, CommandError> {

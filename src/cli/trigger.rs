@@ -1,7 +1,5 @@
 //! `bursar trigger`: a run now, beside the schedule.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::json;
@@ -20,8 +18,9 @@ use crate::store::{RequestKind, Store};
 ///
 /// Files a request, waits until the leader has executed it, and shows the run. A manual run does not stand in a scheduled
 /// tick's way: that one runs all the same. Without --tick and --cutoff both are the store's time at which the leader
-/// executes the request; neither may lie after it. With --dry-run nothing is filed, and what a run of a ledger job would settle
-/// now is shown.
+/// executes the request; neither may lie after it, and a tick more than 400 days before it needs --force. A request that no
+/// leader has taken within --wait is withdrawn: exit code 75, and nothing will happen. With --dry-run nothing is filed, and what
+/// a run of a ledger job would settle now is shown.
 ///
 /// Example: bursar trigger daily-payouts --cutoff 2027-01-04T17:00:00Z --reason 'late file of source adyen'
 #[derive(Debug, Args)]
@@ -30,7 +29,7 @@ pub(super) struct TriggerArgs {
     /// The job.
     job: JobName,
     /// The run's nominal time, RFC 3339.
-    #[arg(long, value_name = "TIME", value_parser = request::instant)]
+    #[arg(long, value_name = "TIME", value_parser = request::tick)]
     tick: Option<DateTime<Utc>>,
     /// Entries available before it are in, RFC 3339.
     #[arg(long, value_name = "TIME", value_parser = request::instant)]
@@ -41,9 +40,11 @@ pub(super) struct TriggerArgs {
     /// Why; kept with the act.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
-    /// How long to wait for the leader.
-    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = request::wait)]
-    wait: Duration,
+    /// Also what lies more than 400 days back.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    waiting: request::Waiting,
 }
 
 impl TriggerArgs {
@@ -54,8 +55,11 @@ impl TriggerArgs {
             store.close().await;
             return shown;
         }
+        if let Some(tick) = self.tick {
+            request::near("tick", tick, store.now().await?, self.force)?;
+        }
         let kind = RequestKind::Trigger { job: self.job, tick: self.tick, cutoff: self.cutoff };
-        let exit = request::ask(context.output(), store.as_ref(), &kind, self.reason.as_deref(), self.wait).await;
+        let exit = request::ask(context.output(), store.as_ref(), &kind, self.reason.as_deref(), self.waiting).await;
         store.close().await;
         exit
     }

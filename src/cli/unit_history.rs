@@ -2,6 +2,7 @@
 
 use super::error::CommandError;
 use super::output::{Output, dash, or_dash, time, time_or};
+use super::units::last_error;
 use crate::store::{ActView, UnitEntries, UnitHistory, UnitPosting, UnitRequest, UnitTry};
 
 /// Everything that is kept of one unit.
@@ -19,7 +20,7 @@ pub(super) fn show(output: Output, history: &UnitHistory) -> Result<(), CommandE
         ("attempts", unit.attempts.to_string()),
         ("generation", history.generation.to_string()),
         ("not before", time_or(unit.next_attempt_at)),
-        ("last error", or_dash(unit.last_error.as_deref())),
+        ("last error", or_dash(last_error(unit))),
         ("ended", time_or(unit.ended_at)),
         ("under term", unit.term.map_or_else(dash, |term| term.to_string())),
         ("batch", batch),

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::error::Scope;
 use super::reader::{Checked, Reported, TableReader};
-use super::secret::Secret;
 use super::types::{DatabaseConfig, DatabasePlace, PostgresConfig, TlsMode};
 use super::values::{Read, choice, did_you_mean, duration, nearest, quoted, text, whole_u32};
+use crate::secret::{Secret, SecretSource};
 
 /// Connections kept outside tenures: three of the control pool, one for commands.
 pub(super) const CONTROL_CONNECTIONS: u32 = 4;
@@ -86,8 +86,10 @@ fn postgres(table: &mut TableReader<'_>) -> Checked<PostgresConfig> {
     let tls_ca = pem(table, "tls_ca");
     let (cert, key) = (pem(table, "tls_cert"), pem(table, "tls_key"));
     let tls_identity = both(table, ("tls_cert", cert), ("tls_key", key));
-    if tls_mode == Ok(TlsMode::Disable) && !(matches!(tls_ca, Ok(None)) && matches!(tls_identity, Ok(None))) {
-        table.refuse("tls_mode", "found \"disable\" beside certificates that it would not use", Scope::Whole);
+    if let (Ok(mode), Ok(ca), Ok(identity)) = (tls_mode, &tls_ca, &tls_identity)
+        && let Err(problem) = sensible(mode, ca.is_some(), identity.is_some())
+    {
+        return Err(table.refuse("tls_mode", problem, Scope::Whole));
     }
     Ok(PostgresConfig {
         url: url?.url,
@@ -96,6 +98,26 @@ fn postgres(table: &mut TableReader<'_>) -> Checked<PostgresConfig> {
         tls_ca: tls_ca?.map(|(path, _)| path),
         tls_identity: tls_identity?.map(|((cert, _), (key, _))| (cert, key)),
     })
+}
+
+/// Whether a mode does what whoever gave certificates with it will believe; the sentence where not.
+fn sensible(mode: TlsMode, has_ca: bool, has_identity: bool) -> Read<()> {
+    match mode {
+        TlsMode::Disable if has_ca || has_identity => {
+            Err("found \"disable\" beside certificates that it would not use".to_owned())
+        }
+        TlsMode::Prefer | TlsMode::Require if has_ca => Err(format!(
+            "found \"{}\" beside `tls_ca`, which it does not look at: whoever sits between could be the server; expected \
+             \"verify-full\" or \"verify-ca\", or no `tls_ca`",
+            mode.as_str()
+        )),
+        TlsMode::VerifyCa if !has_ca => Err(
+            "found \"verify-ca\" without `tls_ca`: any certificate of any of the system's authorities would do, whatever host \
+             it is for; expected `tls_ca` beside it, or \"verify-full\""
+                .to_owned(),
+        ),
+        TlsMode::Disable | TlsMode::Prefer | TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => Ok(()),
+    }
 }
 
 /// A file in PEM, with its path.
@@ -129,7 +151,7 @@ pub(super) fn both<T>(
 }
 
 struct Url {
-    url: Secret,
+    url: SecretSource,
     holds_password: bool,
 }
 
@@ -140,7 +162,7 @@ fn url(table: &mut TableReader<'_>) -> Checked<Url> {
         let problem = "missing; expected a URL such as \"postgres://bursar@db/payments\" or \"sqlite://bursar.db\"";
         return Err(table.refuse("url", problem, Scope::Whole));
     };
-    match check_url(url.expose()) {
+    match check_url(url.known().expose()) {
         Ok(holds_password) => Ok(Url { url, holds_password }),
         Err(problem) => Err(table.refuse(key, problem, if key == "url" { Scope::Key } else { Scope::Whole })),
     }

@@ -17,24 +17,96 @@ pub const PREFIX: &str = "BURSAR__";
 /// The longest value of an environment variable, in bytes.
 const MOST_VARIABLE_BYTES: usize = 64 * 1024;
 
-/// The process's variables that concern bursar. Bytes that are not UTF-8 are replaced by U+FFFD, which is
+/// The variable that names the configuration file.
+pub const CONFIG_VARIABLE: &str = "BURSAR_CONFIG";
+/// What the names of all variables that are bursar's own start with, in any case.
+const OWN: &str = "BURSAR_";
+/// Variables that say nothing of the configuration and may be there: the one that names the file, and what a process of the
+/// handler `command` is given, which may call bursar.
+const OTHERS: [&str; 4] = [CONFIG_VARIABLE, "BURSAR_TERM", "BURSAR_SCOPE", "BURSAR_IDEMPOTENCY_KEY"];
+/// The same, by what they begin with: those of the project's own scripts and tests.
+const OTHERS_BEGIN: [&str; 5] = ["BURSAR_TEST_", "BURSAR_SIM_", "BURSAR_FAULTS_", "BURSAR_MODEL_", "BURSAR_LIVE_"];
+/// And those of a test build, whose names a release does not hold.
+#[cfg(feature = "chaos")]
+const OTHERS_OF_CHAOS: [&str; 2] = ["BURSAR_CHAOS", "BURSAR_MUTANTS"];
+#[cfg(not(feature = "chaos"))]
+const OTHERS_OF_CHAOS: [&str; 0] = [];
+/// The tables of a configuration file.
+const SECTIONS: [&str; 7] = ["REPLICA", "COORDINATOR", "DATABASE", "HTTP", "LOG", "TRACES", "OPERATOR"];
+
+fn is_own(name: &str) -> bool {
+    name.get(..OWN.len()).is_some_and(|start| start.eq_ignore_ascii_case(OWN))
+}
+
+/// The process's variables that begin as bursar's do. Bytes that are not UTF-8 are replaced by U+FFFD, which is
 /// refused later: so such a variable is reported and not taken for something else.
 #[must_use]
 pub fn process_environment() -> Vec<(String, String)> {
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
-        .filter(|(name, _)| name.starts_with(PREFIX))
+        .filter(|(name, _)| is_own(name))
         .collect()
 }
 
-/// Turns `BURSAR__SECTION__KEY` variables into a tree; others are passed over.
+/// Whether a variable that is not read as configuration may be there all the same.
+fn is_other(name: &str, value: &str) -> bool {
+    OTHERS.contains(&name)
+        || OTHERS_BEGIN.iter().chain(&OTHERS_OF_CHAOS).any(|begin| name.starts_with(begin))
+        || is_of_a_service(name, value)
+}
+
+/// Whether Kubernetes made this variable for a service whose name begins with `bursar`, as it does in every pod beside one:
+/// `BURSAR_SERVICE_HOST`, `BURSAR_PORT=tcp://…`, `BURSAR_PORT_9464_TCP_ADDR`.
+fn is_of_a_service(name: &str, value: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let rest = name.get(OWN.len() - 1..).unwrap_or_default();
+    let of_a_port = |port: &str| {
+        let mut parts = port.split('_');
+        let (number, protocol) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        is_number(number) && matches!(protocol, "TCP" | "UDP" | "SCTP")
+    };
+    (rest.ends_with("_SERVICE_HOST") && value.parse::<std::net::IpAddr>().is_ok())
+        || (rest.contains("_SERVICE_PORT") && is_number(value))
+        || (rest.ends_with("_PORT") && value.contains("://"))
+        || rest.split("_PORT_").skip(1).any(of_a_port)
+}
+
+/// The variable that was meant by one that is not read.
+fn meant(name: &str) -> Option<String> {
+    let upper = name.to_ascii_uppercase();
+    if upper.starts_with(PREFIX) || OTHERS.contains(&upper.as_str()) {
+        return Some(upper);
+    }
+    let rest = upper.get(OWN.len()..)?;
+    if rest == "SCHEDULE" {
+        return Some(format!("{PREFIX}{rest}"));
+    }
+    let of_a_section = |section: &&str| {
+        let key = rest.strip_prefix(*section)?.strip_prefix('_')?;
+        Some(format!("{PREFIX}{section}__{}", key.trim_start_matches('_')))
+    };
+    let near = || super::values::nearest(name, OTHERS.into_iter()).map(str::to_owned);
+    SECTIONS.iter().find_map(of_a_section).or_else(near)
+}
+
+/// Turns `BURSAR__SECTION__KEY` variables into a tree. One that begins as bursar's do and is none of them is refused: it would be
+/// passed over without a word. Others are nobody's business.
 pub(super) fn environment(variables: impl Iterator<Item = (String, String)>) -> (Node, Vec<ConfigError>) {
     let mut errors = Vec::new();
     let mut root = Table::new();
-    let mut sorted: Vec<_> = variables.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+    let mut sorted: Vec<_> = variables.filter(|(name, _)| is_own(name)).collect();
     sorted.sort();
     for (name, value) in sorted {
         let place = Place::of(&format!("environment variable {name}"));
+        if !name.starts_with(PREFIX) {
+            if !is_other(&name, &value) {
+                let known = format!("known are {PREFIX}SECTION__KEY and {CONFIG_VARIABLE}");
+                let near = meant(&name).map_or(known, |near| format!("did you mean `{near}`?"));
+                let problem = format!("nothing reads it; {near}");
+                errors.push(ConfigError { place, key: String::new(), problem, scope: Scope::Key });
+            }
+            continue;
+        }
         let rest = name.get(PREFIX.len()..).unwrap_or_default();
         let key = rest.to_ascii_lowercase().replace("__", ".");
         let mut refuse = |problem: String| {
@@ -100,6 +172,12 @@ pub(super) fn names_servers(environment: &Node) -> bool {
     server
         || found(environment, "database", "url_file").is_some()
         || found(environment, "coordinator", "kind").is_some()
+}
+
+/// Whether the store is named as a SQLite file.
+pub(super) fn names_a_file(root: &Node) -> bool {
+    let url = found(root, "database", "url");
+    url.is_some_and(|node| super::values::text(node).is_ok_and(|url| url.starts_with("sqlite:")))
 }
 
 /// The node at a key of a section.
@@ -213,5 +291,50 @@ impl Source for Numbers {
 
     fn collect(&self) -> Result<Map<String, config::Value>, config::ConfigError> {
         Ok(self.0.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_nothing_reads_is_refused_with_the_one_that_was_meant() {
+        let refused = |name: &str, value: &str| {
+            let (_, errors) = environment([(name.to_owned(), value.to_owned())].into_iter());
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        for (name, near) in [
+            ("BURSAR_DATABASE__URL", "`BURSAR__DATABASE__URL`"),
+            ("BURSAR_DATABASE_URL", "`BURSAR__DATABASE__URL`"),
+            ("BURSAR_COORDINATOR__AUTH__USER", "`BURSAR__COORDINATOR__AUTH__USER`"),
+            ("bursar__database__url", "`BURSAR__DATABASE__URL`"),
+            ("Bursar_Config", "`BURSAR_CONFIG`"),
+            ("BURSAR_CONFG", "`BURSAR_CONFIG`"),
+            ("BURSAR_SCHEDULE", "`BURSAR__SCHEDULE`"),
+            ("BURSAR_HTTP_PORT", "`BURSAR__HTTP__PORT`"),
+            ("BURSAR_SOMETHING_ELSE", "known are BURSAR__SECTION__KEY"),
+        ] {
+            let said = refused(name, "9464");
+            assert!(said.starts_with(&format!("environment variable {name}: nothing reads it; ")), "{said}");
+            assert!(said.contains(near), "{said}");
+        }
+        for (name, value) in [
+            ("BURSAR_CONFIG", "/etc/bursar.toml"),
+            ("BURSAR_TERM", "7"),
+            ("BURSAR_TEST_LONG", "1"),
+            ("BURSAR_SERVICE_HOST", "10.0.0.7"),
+            ("BURSAR_SERVICE_PORT", "9464"),
+            ("BURSAR_SERVICE_PORT_HTTP", "9464"),
+            ("BURSAR_PORT", "tcp://10.0.0.7:9464"),
+            ("BURSAR_PORT_9464_TCP", "tcp://10.0.0.7:9464"),
+            ("BURSAR_PORT_9464_TCP_ADDR", "10.0.0.7"),
+            ("BURSAR_DB_SERVICE_HOST", "10.0.0.8"),
+            ("BURSAR_DB_PORT_5432_TCP_PROTO", "tcp"),
+            ("BURSARY_DATABASE_URL", "x"),
+            ("PATH", "/bin"),
+        ] {
+            assert_eq!(refused(name, value), "", "{name}");
+        }
     }
 }

@@ -22,7 +22,6 @@ mod probe;
 mod reader;
 mod receiver;
 mod schedule_file;
-mod secret;
 mod ticks;
 mod tree;
 mod types;
@@ -32,12 +31,11 @@ mod values;
 use std::io::Read as _;
 use std::path::Path;
 
+pub use crate::secret::{MOST_SECRET_BYTES, Secret, SecretSource};
 pub use database::LOCK_TIMEOUT;
 pub use error::{ConfigError, ConfigErrors, MOST_ERRORS, Place, Scope};
-pub use layers::{PREFIX, process_environment};
-pub use reader::MOST_SECRET_BYTES;
+pub use layers::{CONFIG_VARIABLE, PREFIX, process_environment};
 pub use schedule_file::{MOST_JOBS, ScheduleFile};
-pub use secret::Secret;
 pub use types::{
     Config, Coordinator, CoordinatorConfig, DatabaseConfig, DatabasePlace, Elections, EtcdAuth, EtcdConfig, EtcdTls,
     HttpConfig, LogConfig, LogFormat, LogLevel, OperatorConfig, PostgresConfig, ReplicaConfig, TlsMode, TracesConfig,
@@ -111,7 +109,14 @@ impl Config {
             keep_one_syntax_error_per_line(&mut errors);
         }
         match (config, ConfigErrors::new(errors)) {
-            (Ok(config), None) => Ok(config),
+            (Ok(mut config), None) => {
+                config.origin = match path {
+                    Some(path) => path.display().to_string(),
+                    None if is_embedded => "no configuration file: the embedded defaults".to_owned(),
+                    None => "no configuration file: the environment".to_owned(),
+                };
+                Ok(config)
+            }
             (_, Some(errors)) => Err(errors),
             (Err(Reported), None) => {
                 Err(ConfigErrors::of_file(&source, "refused without a reason: a defect of bursar".to_owned()))
@@ -136,10 +141,22 @@ fn keep_one_syntax_error_per_line(errors: &mut Vec<ConfigError>) {
 }
 
 /// Reads a text file of bounded size.
-fn read_text(path: &Path) -> Result<String, ConfigErrors> {
+///
+/// # Errors
+/// Why it cannot be read, or is none.
+pub fn read_text(path: &Path) -> Result<String, ConfigErrors> {
+    text_of(path, read_file(path)?)
+}
+
+/// Reads a file of bounded size.
+fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
+    read_bytes(path, MOST_FILE_BYTES)
+        .map_err(|error| ConfigErrors::of_file(&path.display().to_string(), format!("cannot be read: {error}")))
+}
+
+/// The text of a file that was read.
+fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigErrors> {
     let source = path.display().to_string();
-    let bytes = read_bytes(path, MOST_FILE_BYTES)
-        .map_err(|error| ConfigErrors::of_file(&source, format!("cannot be read: {error}")))?;
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.split(|b| *b == b'\n').count();
@@ -147,11 +164,16 @@ fn read_text(path: &Path) -> Result<String, ConfigErrors> {
     })
 }
 
+/// Reads a regular file, and nothing else: a pipe without a writer would be waited for for ever, and so would opening it.
 fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    if file.metadata().is_ok_and(|meta| meta.is_dir()) {
+    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if found.is_dir() {
         return Err("it is a directory".to_owned());
     }
+    if !found.is_file() {
+        return Err("it is a pipe, a socket or a device; expected a regular file".to_owned());
+    }
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > most { Err(format!("it has more than {most} bytes")) } else { Ok(bytes) }

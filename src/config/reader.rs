@@ -4,12 +4,9 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use super::error::{ConfigError, Place, Scope};
-use super::secret::Secret;
 use super::tree::{Node, Table, Value};
 use super::values::{Read, did_you_mean, kind, nearest, text};
-
-/// The largest file that a `*_file` key may name, in bytes.
-pub const MOST_SECRET_BYTES: u64 = 64 * 1024;
+use crate::secret::{Secret, SecretSource, text_of};
 
 /// Reads a file that a key names. Handed in, so that validation itself touches nothing.
 pub(super) type ReadFile<'a> = dyn Fn(&Path) -> Result<Vec<u8>, String> + 'a;
@@ -62,15 +59,10 @@ impl<'a> Context<'a> {
         self.base.join(path)
     }
 
-    fn file(&self, path: &Path) -> Read<String> {
+    fn file(&self, path: &Path) -> Read<Secret> {
         let shown = path.display();
         let bytes = (self.read)(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-        let content = String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text"))?;
-        let content = content.trim_end_matches(['\r', '\n']);
-        if content.is_empty() {
-            return Err(format!("{shown} is empty"));
-        }
-        Ok(content.to_owned())
+        text_of(bytes).map_err(|problem| format!("{shown} {problem}"))
     }
 }
 
@@ -225,8 +217,8 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// A secret: written at `key`, or in the file that `file_key` names.
-    pub(super) fn secret(&mut self, key: &'static str, file_key: &'static str) -> Checked<Option<Secret>> {
+    /// A secret: written at `key`, or in the file that `file_key` names, where it will be read anew.
+    pub(super) fn secret(&mut self, key: &'static str, file_key: &'static str) -> Checked<Option<SecretSource>> {
         let inline = self.optional(key, |node| {
             text(node)
                 .map(Secret::new)
@@ -238,7 +230,8 @@ impl<'a> TableReader<'a> {
                 let problem = format!("given twice: also as `{file_key}`; expected one of them");
                 Err(self.refuse(key, problem, Scope::Whole))
             }
-            (Some(secret), None) | (None, Some((_, secret))) => Ok(Some(secret)),
+            (Some(secret), None) => Ok(Some(SecretSource::written(secret))),
+            (None, Some((path, secret))) => Ok(Some(SecretSource::in_file(path, secret))),
             (None, None) => Ok(None),
         }
     }
@@ -248,7 +241,7 @@ impl<'a> TableReader<'a> {
         let context = self.context;
         let Some(path) = self.optional(key, |node| context.path(node))? else { return Ok(None) };
         let read = context.file(&path).map_err(|problem| self.refuse(key, problem, Scope::Whole))?;
-        Ok(Some((path, Secret::new(read))))
+        Ok(Some((path, read)))
     }
 
     /// Keys that a later version will know: refused where they are there, with the reason.

@@ -10,7 +10,7 @@ use super::reader::{Checked, Context, Reported, TableReader};
 use super::tree::{Node, Value, read_toml};
 use super::types::Config;
 use super::validate::MOST_ELECTIONS;
-use super::{calendar, job, keep_one_syntax_error_per_line, read_text};
+use super::{calendar, job, keep_one_syntax_error_per_line, read_file, read_text, text_of};
 use crate::domain::ElectionName;
 use crate::domain::job::{HandlerDefinition, JobDefinition, LedgerDefinition, fingerprint};
 
@@ -94,10 +94,28 @@ impl Config {
     /// # Errors
     /// Everything that is wrong, in one go.
     pub fn load_schedule(&self) -> Result<ScheduleFile, ConfigErrors> {
+        self.schedule_of(self.schedule_bytes()?)
+    }
+
+    /// The bytes of the schedule file; `None` where nobody named one and there is none.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub fn schedule_bytes(&self) -> Result<Option<Vec<u8>>, ConfigErrors> {
         if self.schedule_may_be_missing && !self.schedule.exists() {
-            return Ok(ScheduleFile { jobs: Vec::new() });
+            return Ok(None);
         }
-        let schedule = ScheduleFile::load(&self.schedule)?;
+        read_file(&self.schedule).map(Some)
+    }
+
+    /// The same as [`Config::load_schedule`], of bytes that were read.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in one go.
+    pub fn schedule_of(&self, bytes: Option<Vec<u8>>) -> Result<ScheduleFile, ConfigErrors> {
+        let Some(bytes) = bytes else { return Ok(ScheduleFile { jobs: Vec::new() }) };
+        let text = text_of(&self.schedule, bytes)?;
+        let schedule = ScheduleFile::from_str(&self.schedule.display().to_string(), &text)?;
         self.check_schedule(&schedule)?;
         Ok(schedule)
     }
@@ -107,7 +125,7 @@ impl Config {
     /// # Errors
     /// Everything that is wrong.
     pub fn check_schedule(&self, schedule: &ScheduleFile) -> Result<(), ConfigErrors> {
-        let elections = schedule.elections().iter().filter(|name| self.replica.elections.holds(name)).count();
+        let elections = self.replica.elections.among(&schedule.elections()).len();
         let finding = |problem| ConfigError {
             place: self.connections_place.clone(),
             key: "database.max_connections".to_owned(),

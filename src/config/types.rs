@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::{ElectionName, ReplicaId};
+use crate::secret::SecretSource;
 
 use super::error::Place;
-use super::secret::Secret;
 
 /// Everything that one replica, or one command, is told.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub struct Config {
     pub schedule: PathBuf,
     /// Nobody named the schedule file and the store is SQLite: it may be missing, and then there are no jobs.
     pub schedule_may_be_missing: bool,
+    /// Which configuration this is, in words: the file, or that there is none.
+    pub origin: String,
     /// Where `database.max_connections` was written, for findings that need the schedule too.
     pub(super) connections_place: Place,
 }
@@ -56,12 +58,14 @@ pub enum Elections {
 }
 
 impl Elections {
-    /// Whether this election is among them.
+    /// Those to stand for, where the schedule's jobs belong to `known`; empty where none of them is meant. Elections that are named
+    /// are stood for also where no job is left in them: what was opened there ends there.
     #[must_use]
-    pub fn holds(&self, election: &ElectionName) -> bool {
+    pub fn among(&self, known: &BTreeSet<ElectionName>) -> BTreeSet<ElectionName> {
         match self {
-            Self::All => true,
-            Self::Named(named) => named.contains(election),
+            Self::All => known.clone(),
+            Self::Named(named) if named.is_disjoint(known) => BTreeSet::new(),
+            Self::Named(named) => named.clone(),
         }
     }
 }
@@ -120,7 +124,7 @@ pub struct EtcdAuth {
     /// The user.
     pub user: String,
     /// The password.
-    pub password: Secret,
+    pub password: SecretSource,
 }
 
 /// How the store is reached.
@@ -143,13 +147,24 @@ pub enum DatabasePlace {
     Sqlite(PathBuf),
 }
 
+impl DatabasePlace {
+    /// What it is, for a log: the file, or that it is a server. An address may hold a password.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Postgres(_) => "PostgreSQL".to_owned(),
+            Self::Sqlite(file) => format!("SQLite file {}", file.display()),
+        }
+    }
+}
+
 /// How PostgreSQL is reached.
 #[derive(Debug, Clone)]
 pub struct PostgresConfig {
     /// `postgres://…`; may hold a password, so it is wrapped.
-    pub url: Secret,
+    pub url: SecretSource,
     /// The password, where the URL has none.
-    pub password: Option<Secret>,
+    pub password: Option<SecretSource>,
     /// How the connection is secured.
     pub tls_mode: TlsMode,
     /// Path of the authorities' certificates, in PEM; looked at when the configuration was read.

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::database::{address, both, database, enough_connections, pem};
 use super::error::Scope;
-use super::reader::{Checked, Context, TableReader};
+use super::layers;
+use super::reader::{Checked, Context, Reported, TableReader};
 use super::tree::Node;
 use super::types::{
     Config, Coordinator, CoordinatorConfig, DatabasePlace, Elections, EtcdAuth, EtcdConfig, EtcdTls, HttpConfig,
@@ -66,7 +67,11 @@ pub(super) fn config(context: &Context<'_>, root: &Node) -> Checked<Config> {
             context.push(&connections_place, "database.max_connections", problem, Scope::Whole);
         }
     }
-    let embedded = matches!(&database, Ok(database) if matches!(database.place, DatabasePlace::Sqlite(_)));
+    let embedded = match &database {
+        Ok(database) => matches!(database.place, DatabasePlace::Sqlite(_)),
+        // Another of its keys is wrong: what is expected beside a file is not asked for twice.
+        Err(Reported) => layers::names_a_file(root),
+    };
     if embedded && matches!(&coordinator, Ok(coordinator) if matches!(coordinator.kind, Coordinator::Etcd(_))) {
         let problem = "found a SQLite file beside coordinator.kind = \"etcd\", whose replicas may be on several hosts; \
                        expected coordinator.kind = \"database\", or a postgres:// URL";
@@ -80,6 +85,7 @@ pub(super) fn config(context: &Context<'_>, root: &Node) -> Checked<Config> {
     });
     table.finish();
     Ok(Config {
+        origin: String::new(),
         schedule_may_be_missing,
         replica: replica?,
         coordinator: coordinator?,

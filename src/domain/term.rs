@@ -58,7 +58,7 @@ impl fmt::Display for TenureId {
 }
 
 /// What a tenure presents with every transaction: the store compares all of it with the fence.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Claim {
     /// The election led.
     pub election: ElectionName,

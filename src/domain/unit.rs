@@ -12,7 +12,7 @@ pub enum UnitState {
     Settled,
     /// Its net was negative or below the minimum and went into a carry.
     Carried,
-    /// Nothing was left to bind when it was settled.
+    /// Nothing was left to bind when it was settled; or, of a unit that was called, a person says that nothing was done.
     Empty,
     /// For a person, with its error.
     SetAside,
@@ -49,14 +49,15 @@ impl UnitState {
         }
     }
 
-    /// Whether a unit may go from `self` to `to`. A unit set aside comes back only by an operator's retry.
+    /// Whether a unit may go from `self` to `to`. A unit set aside comes back only by an operator's retry,
+    /// and ends only by a person's word on its call.
     #[must_use]
     pub const fn may_become(self, to: Self) -> bool {
         match (self, to) {
             (Self::Pending, Self::Settled | Self::Carried | Self::Empty | Self::SetAside)
-            | (Self::SetAside, Self::Pending) => true,
+            | (Self::SetAside, Self::Pending | Self::Settled | Self::Empty) => true,
             (Self::Pending, Self::Pending)
-            | (Self::SetAside, Self::Settled | Self::Carried | Self::Empty | Self::SetAside)
+            | (Self::SetAside, Self::Carried | Self::SetAside)
             | (Self::Settled | Self::Carried | Self::Empty, _) => false,
         }
     }
@@ -93,11 +94,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ended_units_never_change_but_for_a_retry() {
+    fn ended_units_never_change_but_for_a_retry_or_a_persons_word() {
         for from in UnitState::ALL {
             for to in UnitState::ALL {
                 let legal = from == UnitState::Pending && to != UnitState::Pending
-                    || from == UnitState::SetAside && to == UnitState::Pending;
+                    || from == UnitState::SetAside
+                        && matches!(to, UnitState::Pending | UnitState::Settled | UnitState::Empty);
                 assert_eq!(from.may_become(to), legal, "{from:?} to {to:?}");
             }
             assert_eq!(UnitState::parse(from.as_str()), Some(from));

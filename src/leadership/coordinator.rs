@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use super::record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaseId, Members, RegisterOutcome, RenewOutcome,
-    ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome,
+    ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Win,
 };
 use crate::domain::{ElectionName, Term};
 
@@ -97,11 +97,11 @@ pub trait Coordinator: Send + Sync {
     /// [`CoordinatorError`]: whether it was won is unknown; read.
     async fn campaign(&self, campaign: &Campaign) -> Result<CampaignOutcome, CoordinatorError>;
 
-    /// Deletes the leader key if it is still from the win of that revision.
+    /// Deletes the leader key if it is still from that win.
     ///
     /// # Errors
     /// [`CoordinatorError`]: whether it was deleted is unknown; the same call again is safe.
-    async fn resign(&self, election: &ElectionName, won: Revision) -> Result<ResignOutcome, CoordinatorError>;
+    async fn resign(&self, election: &ElectionName, won: Win) -> Result<ResignOutcome, CoordinatorError>;
 
     /// Hands an election over to a successor, in one transaction.
     ///
@@ -133,14 +133,14 @@ pub trait Coordinator: Send + Sync {
     /// [`CoordinatorError`].
     async fn read_accepted(&self, election: &ElectionName) -> Result<Option<String>, CoordinatorError>;
 
-    /// Notes what the store is, if the leader key is still from the win of that revision. No lease: it outlives the leader.
+    /// Notes what the store is, if the leader key is still from that win. No lease: it outlives the leader.
     ///
     /// # Errors
     /// [`CoordinatorError`]: whether it was noted is unknown; the same call again is safe.
     async fn put_accepted(
         &self,
         election: &ElectionName,
-        won: Revision,
+        won: Win,
         accepted: &str,
     ) -> Result<AcceptedOutcome, CoordinatorError>;
 

@@ -30,5 +30,5 @@ pub use reason::{ElectionPhase, EndReason, ExitReason, SessionState, Suspicion, 
 pub use record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaderRecord, LeaseId, Members, RegisterOutcome,
     RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, SeenLeader, Transfer, TransferOutcome,
-    Vacancy,
+    Vacancy, Win,
 };

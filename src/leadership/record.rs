@@ -128,6 +128,24 @@ pub struct SeenLeader {
     pub lease: LeaseId,
 }
 
+impl SeenLeader {
+    /// What tells it from any other win.
+    #[must_use]
+    pub const fn win(&self) -> Win {
+        Win { revision: self.revision, lease: self.lease }
+    }
+}
+
+/// A win, as its key shows it. The revision alone would not do: a coordinator that was restored counts on from an earlier one, and
+/// another's win may then be of a revision that one won at oneself. Leases are never named twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Win {
+    /// The revision that the key was put at.
+    pub revision: Revision,
+    /// The lease that it stands on; [`LeaseId::NONE`] where it was put by hand.
+    pub lease: LeaseId,
+}
+
 /// An election, read in one linearizable transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ElectionState {
@@ -180,7 +198,7 @@ pub enum CampaignOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(clippy::large_enum_variant, reason = "one per operation and soon taken apart: a box would be in the way")]
 pub enum ResignOutcome {
-    /// The key was of that revision and is gone.
+    /// The key was of that win and is gone.
     Resigned,
     /// It was not: this was found, and left alone.
     NotMine {
@@ -189,12 +207,12 @@ pub enum ResignOutcome {
     },
 }
 
-/// A planned hand-over to a successor that is there: *if* the leader key is mine by revision, the term key unchanged and
-/// the successor registered on that lease, *then* put the term and the successor's record on its lease.
+/// A planned hand-over to a successor that is there: *if* the leader key is mine by revision and lease, the term key
+/// unchanged and the successor registered on that lease, *then* put the term and the successor's record on its lease.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Transfer {
-    /// The revision of one's own win.
-    pub won: Revision,
+    /// One's own win.
+    pub won: Win,
     /// How the term key was seen.
     pub term_revision: Revision,
     /// The successor's record, with its lease and a tenure id made for it.

@@ -85,8 +85,13 @@ fn assert_none_is_lost(decisions: &[TickDecision]) -> Result<(), TestCaseError> 
     Ok(())
 }
 
+/// Cases of a plain run, and of a long one.
+fn cases() -> u32 {
+    if std::env::var_os("BURSAR_TEST_LONG").is_some_and(|value| !value.is_empty()) { 30_000 } else { 300 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn every_tick_of_the_definition_in_force_gets_one_outcome_in_order(

@@ -57,7 +57,8 @@ pub enum CallOutcome {
         /// Whether it may have had its effect.
         in_doubt: bool,
     },
-    /// The receiver has something else under the key: it may have had its effect, and another call would tell no more.
+    /// It may have had its effect, and another call would tell no more: the receiver has something else under the key, or a program
+    /// ended with a code that proves nothing.
     Mismatch {
         /// For a person.
         error: String,
@@ -66,6 +67,13 @@ pub enum CallOutcome {
     Fenced {
         /// What it has seen.
         highest: Term,
+    },
+    /// Nothing was done, which says nothing about the unit: no byte was written, or the receiver said not now. No attempt at it.
+    NotNow {
+        /// For a person.
+        error: String,
+        /// The wait that the receiver asked for.
+        after: Option<Duration>,
     },
     /// The receiver says a final no.
     Refused {

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::Resolution;
+use super::{CallWord, Resolution};
 use crate::domain::instruction::InstructionState;
 
 /// What waits for a second pair of eyes.
@@ -24,6 +24,17 @@ pub enum GuardedAct {
         key: String,
         /// The word.
         resolution: Resolution,
+    },
+    /// A person's word on what came of a unit's call.
+    ResolveCall {
+        /// The run.
+        run: i64,
+        /// The unit's key.
+        unit: String,
+        /// The call's key.
+        key: String,
+        /// The word.
+        word: CallWord,
     },
     /// Payouts of a run leave that wait for it.
     ReleasePayouts {
@@ -47,6 +58,7 @@ impl GuardedAct {
     pub const fn action(&self) -> &'static str {
         match self {
             Self::ResolvePayout { .. } => "payouts resolve",
+            Self::ResolveCall { .. } => "units resolve",
             Self::ReleasePayouts { .. } => "payouts release",
             Self::RevertImport { .. } => "imports revert",
             Self::EndFourEyes => "four eyes end",
@@ -57,6 +69,7 @@ impl GuardedAct {
     pub(super) const fn asking(&self) -> &'static str {
         match self {
             Self::ResolvePayout { .. } => "ask: payouts resolve",
+            Self::ResolveCall { .. } => "ask: units resolve",
             Self::ReleasePayouts { .. } => "ask: payouts release",
             Self::RevertImport { .. } => "ask: imports revert",
             Self::EndFourEyes => "ask: four eyes end",
@@ -67,7 +80,7 @@ impl GuardedAct {
     #[must_use]
     pub fn target(&self) -> String {
         match self {
-            Self::ResolvePayout { key, .. } => key.clone(),
+            Self::ResolvePayout { key, .. } | Self::ResolveCall { key, .. } => key.clone(),
             Self::ReleasePayouts { run, .. } => run.to_string(),
             Self::RevertImport { import } => import.to_string(),
             Self::EndFourEyes => "deployment".to_owned(),
@@ -159,7 +172,7 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "done")]
 pub enum ActDone {
-    /// The payout is final.
+    /// The payout, or the call, is final.
     Resolved {
         /// The state before.
         was: InstructionState,
@@ -262,11 +275,12 @@ pub(super) fn judge(
     }
 }
 
-/// What is found of a payout, in words that change with whatever a person's word goes by.
-pub(super) fn found_payout(state: InstructionState, reason: Option<&str>, tries: u32, in_doubt: bool) -> String {
+/// What is found of a payout, in words that change with whatever a person's word goes by. Tries do not: one that stays unknown is
+/// tried on while it waits for the second pair of eyes.
+pub(super) fn found_payout(state: InstructionState, reason: Option<&str>, in_doubt: bool) -> String {
     let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
     let doubt = if in_doubt { ", in doubt" } else { "" };
-    format!("{}{reason}, {tries} tries{doubt}", state.as_str())
+    format!("{}{reason}{doubt}", state.as_str())
 }
 
 /// What is found of the payouts that a release lets go, in the order of their ids.
@@ -314,6 +328,6 @@ mod tests {
         let one = |keys: &[&str]| found_release(keys.iter().copied());
         assert_ne!(one(&["a", "b"]), one(&["ab"]));
         assert_ne!(one(&["a", "b"]), one(&["b", "a"]));
-        assert_eq!(found_payout(InstructionState::Held, Some("unknown"), 2, true), "held (unknown), 2 tries, in doubt");
+        assert_eq!(found_payout(InstructionState::Held, Some("unknown"), true), "held (unknown), in doubt");
     }
 }

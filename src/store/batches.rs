@@ -143,6 +143,14 @@ pub enum CallFate {
         /// The wait.
         again_in: Duration,
     },
+    /// Nothing was done, which says nothing about the unit (no connection, "not now"): no attempt, taken again after the wait. Its key
+    /// goes on counting from the first take, so that this ends.
+    PutOff {
+        /// For a person.
+        error: String,
+        /// The wait.
+        again_in: Duration,
+    },
     /// It may have had its effect. Tried again after the wait where the handler is idempotent, else (`None`) held and the
     /// unit set aside.
     Unknown {

@@ -16,7 +16,7 @@ pub enum StoreError {
     /// The database ended the transaction for a reason of its own (40001, 40P01, 55P03, 25P03, 57P0x, or it
     /// is in trouble itself: 53, 58, XX): nothing was done,
     /// the whole batch may be tried again, and it is no attempt.
-    #[error("{operation}: the database asks to try again ({code}): {detail}")]
+    #[error("{operation}: {} ({code}): {detail}", trouble(code))]
     TryAgain {
         /// What was tried.
         operation: &'static str,
@@ -96,7 +96,38 @@ pub enum StoreError {
     },
 }
 
+/// What a SQLSTATE says of the database, in words.
+fn trouble(code: &str) -> &'static str {
+    match code.get(..2) {
+        Some("XX") => "the database is damaged, or has a defect",
+        Some("53" | "58") => "the database is in trouble",
+        Some(_) | None => "the database asks to try again",
+    }
+}
+
 impl StoreError {
+    /// Whether what the database keeps is damaged, by its own word (SQLSTATE class XX): nobody mends that by trying again.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::TryAgain { code, .. } if code.starts_with("XX"))
+    }
+
+    /// The same error, of another operation: what a person asked for, where the store was asked for something else first.
+    #[must_use]
+    pub fn during(self, operation: &'static str) -> Self {
+        match self {
+            Self::Unreachable { detail, .. } => Self::Unreachable { operation, detail },
+            Self::TryAgain { code, detail, .. } => Self::TryAgain { operation, code, detail },
+            Self::StatementTimeout { detail, .. } => Self::StatementTimeout { operation, detail },
+            Self::TimedOut { within, .. } => Self::TimedOut { operation, within },
+            Self::Unknown { detail, .. } => Self::Unknown { operation, detail },
+            Self::ReadOnly { detail, .. } => Self::ReadOnly { operation, detail },
+            Self::Ended { .. } => Self::Ended { operation },
+            Self::Broken { detail, .. } => Self::Broken { operation, detail },
+            other @ (Self::Schema { .. } | Self::Forgot { .. } | Self::Unfit { .. }) => other,
+        }
+    }
+
     /// Whether the database says that it is in trouble itself (no room, I/O, a defect: SQLSTATE classes 53, 58, XX). However
     /// often it says so, that is no verdict on what was tried.
     #[must_use]

@@ -18,6 +18,9 @@ pub struct StoreFigures {
     pub runs_overdue: u64,
     /// Age of the oldest pending unit, seconds; 0 where there is none.
     pub oldest_pending_seconds: u64,
+    /// So far ahead of the store's clock a job's ticks were evaluated, seconds: it was stepped back, and that job's ticks stand
+    /// still for so long. 0 where none is.
+    pub ticks_held_back_seconds: u64,
     /// Fencing rejects on record.
     pub fencing_rejects: u64,
     /// Whether the election is halted.

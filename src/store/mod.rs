@@ -15,12 +15,14 @@
 mod approvals;
 mod batches;
 mod bounds;
+mod call_words;
 mod carries;
 mod checks;
 mod error;
 mod figures;
 mod holds;
 mod pauses;
+mod payout_words;
 mod payouts;
 mod planned;
 mod port;
@@ -46,11 +48,13 @@ pub use approvals::{
     ActDone, ApprovalState, ApprovalView, DecideOutcome, Decision, DecisionView, FourEyesOutcome, GuardedAct,
 };
 pub use batches::*;
+pub use call_words::{CallWord, resolve_call};
 pub use carries::JobCarries;
 pub use error::{BatchError, StoreError};
 pub use figures::StoreFigures;
 pub use holds::*;
 pub use pauses::{PauseOutcome, PauseView};
+pub use payout_words::*;
 pub use payouts::*;
 pub use port::*;
 pub use preview::PreviewLine;

@@ -5,7 +5,7 @@
 //!
 //! | state | how it is left |
 //! |---|---|
-//! | `pending` | never in doubt: taken to `sending`; held (`merchant`, `over_limit`) |
+//! | `pending` | never in doubt: taken to `sending`; held (`merchant`, `over_limit`, `approval`) |
 //! | `unknown` | in doubt: taken to `sending` where the receiver is idempotent, was the same and still knows the key; looked up where it can be asked; else held (`unknown`) |
 //! | `sending` | by the record of its own try under its own term ([`PayoutFate`]); by a promotion to `unknown` or held |
 //! | `held` | by a person |
@@ -14,6 +14,9 @@
 //! - The number of a try grows with each take, also where no byte left, and every record names the try.
 //! - A key's validity counts from the take of the first try that left, also where that was proved undone: the receiver has
 //!   seen the key. Where no byte of any try left, it has not begun. Once it is over, nothing is sent any more.
+//! - A payout goes the way of the definition that its run was opened with: what that left in the store for others to take is sent
+//!   only after a person has released it by name, and is held (`approval`) until then.
+//! - A receiver is the same while its whole address is; what is in doubt goes to no other.
 //! - A doubt is never reset, and nothing in doubt is reversed but by a person's word.
 
 use std::collections::BTreeMap;
@@ -40,6 +43,8 @@ pub struct PayoutJob {
 pub struct PayoutTerms {
     /// The job.
     pub job: i64,
+    /// Its receiver's whole address.
+    pub url: String,
     /// Whether a second request with the same key has no second effect.
     pub idempotent: bool,
     /// Whether the receiver can be asked what became of a key.
@@ -198,6 +203,9 @@ pub struct PayoutsRecorded {
     pub needs_resume: bool,
 }
 
+/// What is said of a payout that is held since others may have taken it.
+pub(super) const LEFT_IN_STORE: &str = "written while its job left payouts in the store: somebody may have taken it";
+
 /// The reason on record of a receiver that refused too often.
 pub const TOO_MANY_REFUSALS: &str = "refusals";
 
@@ -259,6 +267,8 @@ pub struct PayoutView {
     pub receiver: Option<String>,
     /// The receiver's, or an operator's, own name for it.
     pub reference: Option<String>,
+    /// The bank's name for the return of what was paid.
+    pub return_reference: Option<String>,
     /// The last error.
     pub last_error: Option<String>,
     /// The term that wrote it.
@@ -269,67 +279,6 @@ pub struct PayoutView {
     pub final_at: Option<DateTime<Utc>>,
     /// The stored bytes, as text.
     pub body: String,
-}
-
-/// An operator's word on what came of a payout.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Resolution {
-    /// It was paid, under this reference.
-    Paid(String),
-    /// It was not, and will not be: the net comes back as a carry. Only where the key is no longer valid, nothing was ever
-    /// sent, or the bank has confirmed it.
-    NotPaid {
-        /// The bank's own word for it.
-        bank_confirmed: Option<String>,
-    },
-    /// It was paid and the bank sent it back, under this reference: the net comes back as a carry.
-    Returned(String),
-}
-
-/// How resolving went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "outcome")]
-pub enum ResolveOutcome {
-    /// Done.
-    Resolved {
-        /// The state before.
-        was: InstructionState,
-        /// The state now.
-        now: InstructionState,
-    },
-    /// There is no such payout.
-    NotFound,
-    /// Its state does not allow it.
-    Refused {
-        /// The state found.
-        state: InstructionState,
-        /// Why, and what to do.
-        why: String,
-    },
-    /// It waits for another role.
-    Waits {
-        /// The request.
-        request: i64,
-    },
-}
-
-/// How releasing the payouts of a run went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "outcome")]
-pub enum ReleaseOutcome {
-    /// Done.
-    Released {
-        /// How many.
-        payouts: u64,
-    },
-    /// There is no such run.
-    NotFound,
-    /// It waits for another role.
-    Waits {
-        /// The request.
-        request: i64,
-    },
 }
 
 /// A receiver that is stopped, or refused the last of what it was sent.
@@ -351,86 +300,4 @@ pub struct ReceiverView {
     pub next_probe_at: Option<DateTime<Utc>>,
     /// The term that last noted something.
     pub term: Option<i64>,
-}
-
-/// What an operator's word makes of a payout that was found like this. Pure; every adapter decides by it.
-///
-/// # Errors
-/// Why not, and what to do.
-pub fn resolve(
-    state: InstructionState,
-    resolution: &Resolution,
-    ground: ResolveGround,
-) -> Result<InstructionState, String> {
-    match (resolution, state) {
-        (_, InstructionState::Sending) => {
-            Err("it is on the wire right now: wait for its answer, then look again".to_owned())
-        }
-        (Resolution::Returned(_), InstructionState::Paid) => Ok(InstructionState::Returned),
-        (Resolution::Returned(_), _) => Err("only what was paid can be returned".to_owned()),
-        (_, InstructionState::Paid | InstructionState::Rejected | InstructionState::Returned) => {
-            Err("it is final".to_owned())
-        }
-        (Resolution::Paid(_), InstructionState::Pending | InstructionState::Unknown | InstructionState::Held) => {
-            Ok(InstructionState::Paid)
-        }
-        (
-            Resolution::NotPaid { bank_confirmed },
-            InstructionState::Pending | InstructionState::Unknown | InstructionState::Held,
-        ) => {
-            if bank_confirmed.is_some() || ground.never_sent || ground.expired {
-                Ok(InstructionState::Rejected)
-            } else if let Some(until) = ground.key_valid_until {
-                Err(format!(
-                    "the receiver knows its key until {until} and may still carry it out: wait, or give the bank's word \
-                     with --bank-confirmed REF"
-                ))
-            } else {
-                Err("somebody may have taken it from the store: give the bank's word with --bank-confirmed REF"
-                    .to_owned())
-            }
-        }
-    }
-}
-
-/// What [`resolve`] goes by, besides the state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResolveGround {
-    /// Surely nothing was ever sent.
-    pub never_sent: bool,
-    /// The key is no longer valid.
-    pub expired: bool,
-    /// When it ends.
-    pub key_valid_until: Option<DateTime<Utc>>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_persons_word_is_taken_only_where_nothing_can_contradict_it() {
-        use InstructionState::{Held, Paid, Pending, Rejected, Returned, Sending, Unknown};
-        let paid = Resolution::Paid("R".to_owned());
-        let returned = Resolution::Returned("R".to_owned());
-        let not_paid = |word: Option<&str>| Resolution::NotPaid { bank_confirmed: word.map(str::to_owned) };
-        let nothing = ResolveGround::default();
-        let expired = ResolveGround { expired: true, ..nothing };
-        let never = ResolveGround { never_sent: true, ..nothing };
-        for state in [Pending, Unknown, Held] {
-            assert_eq!(resolve(state, &paid, nothing), Ok(Paid));
-            assert_eq!(resolve(state, &not_paid(Some("W")), nothing), Ok(Rejected));
-            assert_eq!(resolve(state, &not_paid(None), expired), Ok(Rejected));
-            assert_eq!(resolve(state, &not_paid(None), never), Ok(Rejected));
-            assert!(resolve(state, &not_paid(None), nothing).is_err());
-            assert!(resolve(state, &returned, never).is_err());
-        }
-        assert_eq!(resolve(Paid, &returned, nothing), Ok(Returned));
-        for state in [Sending, Rejected, Returned] {
-            for resolution in [&paid, &returned, &not_paid(Some("W"))] {
-                assert!(resolve(state, resolution, expired).is_err(), "{state:?} {resolution:?}");
-            }
-        }
-        assert!(resolve(Paid, &not_paid(Some("W")), expired).is_err(), "what was paid is returned, not unpaid");
-    }
 }

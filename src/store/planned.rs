@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{MOST_KEY, MOST_PAYLOAD};
 
-/// One row of a query for units: key, and payload as JSON text.
-pub(super) type PlannedUnit = (Option<String>, Option<String>);
+/// One row of a query for units: key, payload as JSON text, and whether the job has the key pending or set aside in another run.
+pub(super) type PlannedUnit = (Option<String>, Option<String>, bool);
 
 /// One page that can be written.
 pub(super) struct PlannedPage {
@@ -13,6 +13,8 @@ pub(super) struct PlannedPage {
     pub(super) units: Vec<(String, Option<String>)>,
     /// The last key where there is more.
     pub(super) next: Option<String>,
+    /// Keys that stand in another run.
+    pub(super) left_out: u64,
 }
 
 /// Judges up to `limit` + 1 rows, ordered by key with null first.
@@ -21,8 +23,10 @@ pub(super) struct PlannedPage {
 /// Why the run cannot be planned.
 pub(super) fn judge_planned(rows: Vec<PlannedUnit>, limit: u32) -> Result<PlannedPage, String> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let mut units: Vec<(String, Option<String>)> = Vec::with_capacity(rows.len());
-    for (key, payload) in rows {
+    let more = rows.len() > limit;
+    let mut page = PlannedPage { units: Vec::with_capacity(rows.len()), next: None, left_out: 0 };
+    let mut last: Option<String> = None;
+    for (place, (key, payload, elsewhere)) in rows.into_iter().enumerate() {
         let Some(key) = key else {
             return Err("the query for units gave a row without a key; expected a text in each".to_owned());
         };
@@ -33,16 +37,26 @@ pub(super) fn judge_planned(rows: Vec<PlannedUnit>, limit: u32) -> Result<Planne
         if payload.as_ref().is_some_and(|payload| payload.len() > MOST_PAYLOAD) {
             return Err(format!("the query for units gave {key:?} a payload beyond {MOST_PAYLOAD} bytes"));
         }
-        if units.last().is_some_and(|(last, _)| *last == key) {
+        if last.as_ref().is_some_and(|last| *last == key) {
             return Err(format!("the query for units gave the key {key:?} more than once; expected each once"));
         }
-        units.push((key, payload));
+        if place < limit {
+            if more && place + 1 == limit {
+                page.next = Some(key.clone());
+            }
+            if elsewhere {
+                page.left_out += 1;
+            } else {
+                page.units.push((key.clone(), payload));
+            }
+        }
+        last = Some(key);
     }
-    let more = units.len() > limit;
-    units.truncate(limit);
-    let next = if more { units.last().map(|(key, _)| key.clone()) } else { None };
-    Ok(PlannedPage { units, next })
+    Ok(page)
 }
+
+/// What is said of keys of a page that were left out.
+pub(super) const LEFT_OUT: &str = "keys that stand pending or set aside in another run of the job are left out: see `units retry` and `units resolve`";
 
 /// How old a call is, from seconds by the store's clock; one that a clock stepped back made younger than nothing is new.
 pub(super) fn age(seconds: f64) -> Duration {
@@ -54,7 +68,7 @@ mod tests {
     use super::*;
 
     fn rows(keys: &[Option<&str>]) -> Vec<PlannedUnit> {
-        keys.iter().map(|key| (key.map(str::to_owned), None)).collect()
+        keys.iter().map(|key| (key.map(str::to_owned), None, false)).collect()
     }
 
     #[test]
@@ -66,13 +80,28 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_stand_elsewhere_are_left_out_and_counted() {
+        let mut of = rows(&[Some("a"), Some("b"), Some("c"), Some("d")]);
+        for place in [1, 2, 3] {
+            of[place].2 = true;
+        }
+        let page = judge_planned(of, 3).expect("good rows");
+        let keys: Vec<&str> = page.units.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(
+            (keys, page.next.as_deref(), page.left_out),
+            (vec!["a"], Some("c"), 2),
+            "the fourth is the next page's"
+        );
+    }
+
+    #[test]
     fn units_that_cannot_be_told_apart_are_refused_also_across_the_edge_of_a_page() {
         for keys in [&[None, Some("a")][..], &[Some("a"), Some("a")], &[Some("a"), Some("b"), Some("b")], &[Some("")]] {
             assert!(judge_planned(rows(keys), 2).is_err(), "{keys:?}");
         }
         let long = "k".repeat(MOST_KEY + 1);
         assert!(judge_planned(rows(&[Some(&long)]), 2).is_err());
-        let fat = vec![(Some("a".to_owned()), Some("1".repeat(MOST_PAYLOAD + 1)))];
+        let fat = vec![(Some("a".to_owned()), Some("1".repeat(MOST_PAYLOAD + 1)), false)];
         assert!(judge_planned(fat, 2).is_err());
     }
 }

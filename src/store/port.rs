@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    Admission, ApprovalView, AuditReport, DecideOutcome, Decision, FourEyesOutcome, HistoryView, HoldReport,
+    Admission, ApprovalView, AuditReport, CallWord, DecideOutcome, Decision, FourEyesOutcome, HistoryView, HoldReport,
     ImportOutcome, ImportRecord, ImportView, JobCarries, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter,
     PayoutView, PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState,
     Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, StatusView, StoreError,
     StoreFigures, StoryFilter, TenureStore, TermStory, TransferAsked, UnitFilter, UnitHistory, UnitView,
-    UsersStatement, Wishes,
+    UsersStatement, WaitingRequest, Wishes, WithdrawOutcome,
 };
 use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, TenureId, Term};
@@ -218,6 +218,14 @@ pub trait Store: Send + Sync {
     /// How a request went; `None` where there is no such request.
     async fn request_state(&self, request: Uuid) -> Result<Option<RequestState>, StoreError>;
 
+    /// Requests that no leader has taken yet, of all elections, oldest first, at most
+    /// [`WAITING_SHOWN`](super::WAITING_SHOWN).
+    async fn waiting_requests(&self) -> Result<Vec<WaitingRequest>, StoreError>;
+
+    /// Takes a request back where it still waits: it is either executed or withdrawn, never both. Recorded as an act.
+    async fn withdraw_request(&self, request: Uuid, reason: &str, actor: &Actor)
+    -> Result<WithdrawOutcome, StoreError>;
+
     /// Pauses a job, lastingly: its ticks are evaluated as ever and recorded as skipped, its open runs go on. A tick that has
     /// no outcome yet is skipped too. Recorded as an act under the gate of the job's election, as is the next.
     async fn pause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError>;
@@ -269,11 +277,22 @@ pub trait Store: Send + Sync {
     async fn payouts(&self, filter: &PayoutFilter) -> Result<Vec<PayoutView>, StoreError>;
 
     /// Takes an operator's word on what came of a payout, under its election's gate, with the postings that follow
-    /// ([`resolve`](super::resolve)). Recorded as an act, and so are the five below.
+    /// ([`resolve`](super::resolve)). Recorded as an act, and so are the six below.
     async fn resolve_payout(
         &self,
         key: &str,
         resolution: &Resolution,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError>;
+
+    /// Takes an operator's word on what came of the call of a unit that is set aside, under its election's gate, with what the unit
+    /// becomes by it ([`resolve_call`](super::resolve_call)).
+    async fn resolve_call(
+        &self,
+        run: i64,
+        unit: &str,
+        word: &CallWord,
         reason: &str,
         actor: &Actor,
     ) -> Result<ResolveOutcome, StoreError>;
@@ -287,7 +306,7 @@ pub trait Store: Send + Sync {
         actor: &Actor,
     ) -> Result<ReleaseOutcome, StoreError>;
 
-    /// Switches two pairs of eyes on for resolving, releasing and reverting: from then on those three file a request instead.
+    /// Switches two pairs of eyes on for resolving (payouts and calls), releasing and reverting: from then on those file a request instead.
     /// Their end is asked for, and waits too.
     ///
     /// # Errors
@@ -328,6 +347,9 @@ pub trait Store: Send + Sync {
     /// Ends a merchant's hold; what was held for it is as it was before. Answers how many payouts that are; `None` where the
     /// merchant was not on hold.
     async fn release_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<Option<u64>, StoreError>;
+
+    /// Whether any entry of a merchant has ever come in. For a warning: it may have to look at every entry.
+    async fn is_merchant_known(&self, merchant: &str) -> Result<bool, StoreError>;
 
     /// Merchants on hold.
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError>;

@@ -14,6 +14,8 @@ pub struct ReceiverAsk {
     pub probe_waits: (Duration, Duration),
     /// Tries one now, whatever the wait: a secret was read anew.
     pub probe_now: bool,
+    /// Whether something is there that is tried if it may be: then the wait for the next one begins, and is longer.
+    pub tries: bool,
 }
 
 /// Whether a receiver may be sent to now.

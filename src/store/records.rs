@@ -11,6 +11,7 @@ use crate::domain::JobName;
 use crate::domain::job::{JobDefinition, LedgerDefinition};
 use crate::domain::pause::PastPause;
 use crate::domain::run::{RunKind, RunState};
+use crate::store::Halt;
 
 /// A job's row: the definition in force and how far its ticks were evaluated.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,8 +63,19 @@ pub enum JobChangeOutcome {
     Changed(Option<Box<JobRow>>),
     /// The row was not as expected: read again.
     Moved,
-    /// The job belongs to another election and stays there.
+    /// The job belongs to another election; [`TenureStore::take_over_job`](super::TenureStore::take_over_job) moves it.
     OtherElection(String),
+}
+
+/// How taking a job over from another election went.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TakeOverOutcome {
+    /// The row as it is now: of the taker's election, and but for that as it was.
+    Taken(Box<JobRow>),
+    /// The job is not, or no longer, in the election that it was to come from: read again.
+    NotThere,
+    /// The election that it was to come from is halted: nothing begins there or is taken from it until that is resumed.
+    Halted(Halt),
 }
 
 /// What becomes of one tick.
@@ -179,6 +191,8 @@ pub struct OpenRun {
     pub caught_up: bool,
     /// When it was opened, by the store's clock.
     pub opened_at: DateTime<Utc>,
+    /// Whether another election opened it, before its job moved here: it is worked on there, and here it only stands in the way.
+    pub elsewhere: bool,
 }
 
 /// Where the units of a run come from.

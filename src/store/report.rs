@@ -88,6 +88,8 @@ pub struct ReportedPayout {
     pub value_date: Option<NaiveDate>,
     /// The receiver's, or an operator's, own name for it.
     pub reference: Option<String>,
+    /// The bank's name for the return of what was paid.
+    pub return_reference: Option<String>,
     /// Its state.
     pub state: InstructionState,
     /// Why it is held.

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{JobRow, TickRecord};
-use crate::domain::JobName;
+use super::{Actor, JobRow, TickRecord};
+use crate::domain::{ElectionName, JobName};
 
 /// What a request of an operator asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,4 +114,44 @@ pub enum RequestState {
         /// Why, and what is allowed.
         why: String,
     },
+}
+
+/// The most waiting requests that are listed.
+pub const WAITING_SHOWN: usize = 1000;
+
+/// A request that no leader has taken yet, as people see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingRequest {
+    /// Identity.
+    pub id: Uuid,
+    /// The election whose leader executes it.
+    pub election: ElectionName,
+    /// The word of the command line.
+    pub action: String,
+    /// On what, `job NAME` or `run ID`.
+    pub target: String,
+    /// All that is asked, a [`RequestKind`] of this release or of a newer one.
+    pub asked: serde_json::Value,
+    /// Why.
+    pub reason: Option<String>,
+    /// Operating system user and host.
+    pub by: String,
+    /// When, by the store's clock.
+    pub at: DateTime<Utc>,
+}
+
+/// How taking a request back went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WithdrawOutcome {
+    /// It waited, and is refused now: no leader executes it.
+    Withdrawn,
+    /// It was answered before; this is how. Nothing was changed.
+    Answered(RequestState),
+    /// There is no such request.
+    NotFound,
+}
+
+/// What a withdrawn request says to whoever asks how it went.
+pub(super) fn withdrawn(actor: &Actor, reason: &str) -> RequestState {
+    RequestState::Refused { why: format!("withdrawn by {}@{}: {reason}", actor.user, actor.host) }
 }

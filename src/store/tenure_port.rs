@@ -10,10 +10,10 @@ use uuid::Uuid;
 use super::{
     Call, CallRecord, Charge, Effect, Execution, FenceHolder, FinishOutcome, Halt, Heard, JobChange, JobChangeOutcome,
     JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken, PendingRequest,
-    PlanOutcome, PlanSource, ReceiverAsk, ReceiverWay, Recovery, RequestState, SettleOutcome, StoreError, TicksOutcome,
-    TicksRecord, UnitPick,
+    PlanOutcome, PlanSource, ReceiverAsk, ReceiverWay, Recovery, RequestState, SettleOutcome, StoreError,
+    TakeOverOutcome, TicksOutcome, TicksRecord, UnitPick,
 };
-use crate::domain::Claim;
+use crate::domain::{Claim, ElectionName, JobName};
 
 /// The answer of the fence, with what was done behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Pulse {
     pub requests: u64,
     /// Open runs.
     pub open_runs: u64,
+    /// Jobs of the election that were not removed.
+    pub jobs: u64,
 }
 
 /// How the end of a tenure's sessions went.
@@ -96,6 +98,12 @@ pub trait TenureStore: Send + Sync {
     /// *Begin.* Brings one job row up to the schedule.
     async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome>;
 
+    /// *Begin.* Takes a job over from another election, under the gates of both: from now on its ticks belong to this one. The
+    /// definition in force is the same but for its election, how far it is evaluated stays, and so do its pauses. Triggers and
+    /// backfills that wait for it come along; what it had open stays where it was opened. Repeated, it finds the job gone from
+    /// there.
+    async fn take_over_job(&self, job: &JobName, from: &ElectionName) -> Fenced<TakeOverOutcome>;
+
     /// *Begin.* Ticks, their runs and `evaluated_until`, together.
     async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome>;
 
@@ -116,7 +124,8 @@ pub trait TenureStore: Send + Sync {
     /// *Begin.* Those of these ticks, each a job's row and a nominal time, that have an outcome on record.
     async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>>;
 
-    /// *Begin.* Runs that are planning or open, oldest due first.
+    /// *Begin.* Runs that are planning or open, oldest due first; with them those that a tick of one of these jobs opened in
+    /// another election ([`OpenRun::elsewhere`]): the job's runs take turns with them.
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>>;
 
     /// *Begin.* Notes that this term works on the run, so that a successor can count deaths.

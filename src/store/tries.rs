@@ -59,6 +59,7 @@ impl CallFate {
             Self::Done => "done",
             Self::Failed { .. } => "failed",
             Self::NotSent | Self::Stopped { .. } => "not_sent",
+            Self::PutOff { .. } => "undone",
             Self::Unknown { .. } => "unknown",
         }
     }
@@ -68,7 +69,10 @@ impl CallFate {
     pub fn error(&self) -> Option<&str> {
         match self {
             Self::Done | Self::NotSent => None,
-            Self::Failed { error, .. } | Self::Stopped { error, .. } | Self::Unknown { error, .. } => Some(error),
+            Self::Failed { error, .. }
+            | Self::Stopped { error, .. }
+            | Self::PutOff { error, .. }
+            | Self::Unknown { error, .. } => Some(error),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The log: one line per event on standard error, as JSON or text.
 //!
-//! Standard output belongs to commands. Errors are logged once, where they are handled, with identifiers as fields.
-
-use std::io::IsTerminal;
+//! Standard output belongs to commands. Errors are logged once, where they are handled, with identifiers as fields. A line
+//! that cannot be written is lost, and nothing else happens: see [`Lines`].
 
 use tracing_subscriber::EnvFilter;
+
+use super::lines::Lines;
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +27,18 @@ pub fn init_logging(format: Format, level: &str) {
         _ => "error",
     };
     let filter = EnvFilter::new(format!("{others},bursar={level}"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = Lines::new(std::io::stderr());
+    // Without colours, also on a terminal: they are a feature of the crate that is not built in. And what could not be written
+    // is not told to the place that it could not be written to.
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .with_writer(move || lines.clone());
     // A second start (several commands in one test process) is no error.
     let _already = match format {
         Format::Json => log.json().flatten_event(true).with_current_span(false).try_init(),
-        Format::Text => log.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),
+        Format::Text => log.with_target(false).try_init(),
     };
 }
 

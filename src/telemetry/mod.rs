@@ -10,6 +10,7 @@
 //!
 //! Deliberately absent: who leads and how that is found out. This module is told.
 
+mod lines;
 mod logging;
 mod metrics;
 mod observation;

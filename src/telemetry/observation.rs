@@ -160,6 +160,9 @@ impl Observation {
         by_election(series::OLDEST_PENDING, |seen| {
             seen.figures().map_or(0.0, |figures| number(figures.oldest_pending_seconds))
         });
+        by_election(series::HELD_BACK, |seen| {
+            seen.figures().map_or(0.0, |figures| number(figures.ticks_held_back_seconds))
+        });
     }
 
     fn render_figures(&self, page: &mut Page<'_>, jobs: &[JobName]) {
@@ -217,6 +220,7 @@ mod tests {
             payouts: vec![(InstructionState::Pending, 3)],
             runs_overdue: 1,
             oldest_pending_seconds: 9,
+            ticks_held_back_seconds: 3600,
             fencing_rejects: 4,
             halted: false,
         };
@@ -266,6 +270,7 @@ mod tests {
                 "bursar_units{job=\"daily\",state=\"set_aside\"} 0",
                 "bursar_payouts{state=\"pending\"} 3",
                 "bursar_fencing_rejects_recorded 4",
+                "bursar_ticks_held_back_seconds{election=\"settlement\"} 3600",
                 "bursar_store_clock_skew_seconds -1.250",
                 "bursar_session_state{state=\"live\"} 1",
                 "bursar_session_state{state=\"lost\"} 0",
@@ -285,6 +290,7 @@ mod tests {
                 "bursar_lease_remaining_seconds{election=\"settlement\"} 0",
                 "bursar_run_overdue{election=\"settlement\"} 0",
                 "bursar_oldest_pending_seconds{election=\"settlement\"} 0",
+                "bursar_ticks_held_back_seconds{election=\"settlement\"} 0",
                 "bursar_runs{job=\"daily\",state=\"open\"} 0",
                 "bursar_units{job=\"daily\",state=\"pending\"} 0",
                 "bursar_payouts{state=\"pending\"} 0",

@@ -86,6 +86,8 @@ series! {
         "This machine's wall clock minus the store's, seconds, when the store last answered. Nothing is decided by it.";
     TICKS = "ticks_total", Kind::Counter,
         "Ticks of jobs by what became of them.";
+    HELD_BACK = "ticks_held_back_seconds", Kind::Gauge,
+        "Seconds for which ticks stand still because the store's clock was stepped back behind them; 0 where this replica does not lead.";
     TICK_LAG = "tick_lag_seconds", Kind::Histogram(LONG),
         "Seconds from a tick's due time to the opening of its run.";
     RUN = "run_seconds", Kind::Histogram(LONG),

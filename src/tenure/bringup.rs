@@ -4,7 +4,9 @@
 //! skipped. So an edit never fires a tick that lies in the past. A new job starts at the store's now; a removed one is
 //! evaluated once more and keeps its runs.
 //!
-//! Deliberately absent: moving a job from one election to another, which its new leader does under both gates.
+//! A job whose election was edited is taken over by the leader of the new one, as it is, and then brought up like any other;
+//! until then it stays where it is and goes on as it was, so that it is nobody's at no time. Where two leaders have different
+//! schedules, the one that looked last has it; each looks again in a while.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,7 @@ use super::scope::{Stop, Tenure};
 use crate::domain::job::JobDefinition;
 use crate::domain::{ElectionName, JobName};
 use crate::schedule::{Scan, ScanState, Schedule, decide, settle_edit};
-use crate::store::{JobChange, JobChangeOutcome, JobRow, TicksOutcome, TicksRecord};
+use crate::store::{JobChange, JobChangeOutcome, JobRow, TakeOverOutcome, TicksOutcome, TicksRecord};
 
 /// How often rows that change under our hands are read again; nobody but this leader and an operator's pause changes them.
 const REREADS: u32 = 10;
@@ -27,7 +29,8 @@ enum Difference {
     Remove(Box<JobRow>),
 }
 
-/// What the rows lack of the schedule, in the order of names.
+/// What the rows lack of the schedule, in the order of names. Rows of jobs that belong to other elections by now are left to the
+/// leaders of those.
 fn differences(election: &ElectionName, rows: Vec<JobRow>, schedule: &ScheduleInForce) -> Vec<Difference> {
     let mut rows: BTreeMap<JobName, JobRow> = rows.into_iter().map(|row| (row.definition.name.clone(), row)).collect();
     let mut found = BTreeMap::new();
@@ -41,6 +44,9 @@ fn differences(election: &ElectionName, rows: Vec<JobRow>, schedule: &ScheduleIn
                 found.insert(definition.name.clone(), Difference::Add(Box::new(definition.clone())));
             }
         }
+    }
+    for definition in &schedule.jobs {
+        rows.remove(&definition.name);
     }
     found.extend(rows.into_iter().map(|(name, row)| (name, Difference::Remove(Box::new(row)))));
     found.into_values().collect()
@@ -124,8 +130,28 @@ async fn bring_up_one(
             Ok(true)
         }
         JobChangeOutcome::Moved => Ok(true),
-        JobChangeOutcome::OtherElection(other) => {
-            tracing::error!(claim = %tenure.claim, job = %name, election = other, "the job belongs to another election and stays there");
+        JobChangeOutcome::OtherElection(other) => take_over(tenure, &name, &other).await,
+    }
+}
+
+/// Takes a job over from another election; what else its definition lacks of the schedule is found at the next look. Answers
+/// whether it is worth reading the row again.
+async fn take_over(tenure: &Tenure, job: &JobName, from: &str) -> Result<bool, Stop> {
+    let claim = &tenure.claim;
+    let Ok(from) = ElectionName::new(from) else {
+        tracing::error!(%claim, %job, from, "the job belongs to an election with a name that is none, and stays there");
+        return Ok(false);
+    };
+    match tenure.begin("take_over_job", || tenure.store.take_over_job(job, &from)).await? {
+        TakeOverOutcome::Taken(_) => {
+            tracing::warn!(%claim, %job, %from, "the job was taken over from another election");
+            crate::point!("tenure.take_over.after");
+            tenure.work.notify_one();
+            Ok(true)
+        }
+        TakeOverOutcome::NotThere => Ok(true),
+        TakeOverOutcome::Halted(halt) => {
+            tracing::error!(%claim, %job, %from, since = %halt.since, "the job is not taken over from an election that is halted");
             Ok(false)
         }
     }
@@ -228,16 +254,23 @@ pub(super) mod tests {
 
     #[test]
     fn jobs_are_added_changed_and_removed_and_those_of_other_elections_left() {
+        let moves = |election| definition("moves", election, "0 1 * * *");
         let here = ElectionName::new("here").expect("valid");
         let same = definition("same", "here", "0 1 * * *");
         let (old, new) = (definition("edited", "here", "0 1 * * *"), definition("edited", "here", "0 2 * * *"));
         let added = definition("added", "here", "0 1 * * *");
         let gone = row(3, definition("gone", "here", "0 1 * * *"));
         let schedule = ScheduleInForce {
-            jobs: vec![same.clone(), new.clone(), added.clone(), definition("other", "there", "0 1 * * *")],
+            jobs: vec![
+                same.clone(),
+                new.clone(),
+                added.clone(),
+                definition("other", "there", "0 1 * * *"),
+                moves("there"),
+            ],
             fingerprint: String::new(),
         };
-        let rows = vec![row(1, same), row(2, old.clone()), gone.clone()];
+        let rows = vec![row(1, same), row(2, old.clone()), gone.clone(), row(4, moves("here"))];
         let found = differences(&here, rows, &schedule);
         assert_eq!(
             found,

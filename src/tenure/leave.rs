@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::scope::Scope;
+use super::scope::{Scope, Tenure};
 use crate::clock;
 use crate::domain::Moment;
-use crate::settlement::{Leave, NotSent};
+use crate::settlement::{Departure, Leave, NotSent};
 use crate::store::{Entered, StoreError};
 
 /// How long the gate may take to be passed after the halt was read; longer, and it was held: the halt is read again.
@@ -22,6 +22,15 @@ const FRESH: Duration = Duration::from_millis(250);
 pub(super) struct Unhalted {
     sent_at: Moment,
     answered_at: Moment,
+}
+
+/// Returns once a try must end here: at once where the tenure stops and no leave was given, else when the drain is over. Looked at
+/// in the task that asks for leave, so that none is given in between.
+pub(super) async fn handed_over(tenure: &Tenure, departure: &Departure) {
+    tenure.stopping.cancelled().await;
+    if departure.has_departed() {
+        tenure.answers.cancelled().await;
+    }
 }
 
 #[async_trait]

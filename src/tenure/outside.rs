@@ -4,9 +4,9 @@
 //! under the fence; then the gate is passed and the halt read again ([`super::leave`]); then the call is made; then its outcome
 //! recorded. Outcomes are recorded as they come, also while the election is halted and while the tenure drains.
 //!
-//! A call that was not given leave is put back as it was; so is what a take without an answer may have left `sending`, which
-//! is all of the run that stands so and is in nobody's hands. A call that left, and did not answer before the drain was
-//! over, is unknown. An abrupt end records nothing: promotion finds what was left `sending`.
+//! A call that was not given leave is put back as it was, at once where the tenure stops; so is what a take without an answer may
+//! have left `sending`, which is all of the run that stands so and is in nobody's hands. A call that left, and did not answer
+//! before the drain was over, is unknown. An abrupt end records nothing: promotion finds what was left `sending`.
 //!
 //! A receiver that is stopped ([`door`]) is sent one call per wait, or none until it is resumed, as for payouts.
 //!
@@ -27,6 +27,7 @@ use self::door::Said;
 use super::backoff;
 use super::contradiction::is_contradicted;
 use super::fate::{counts_as, fate};
+use super::leave::handed_over;
 use super::observer::InFlight;
 use super::scope::{Scope, Stop, Tenure};
 use crate::clock;
@@ -131,6 +132,16 @@ impl Wire<'_> {
             return Ok(0);
         }
         let (calls, asked_at) = take(self.tenure, self.run, room, &self.in_hand).await?;
+        if let Some(receiver) = self.handler.receiver()
+            && !calls.is_empty()
+        {
+            let goes = self.door.lets_go(self.tenure, receiver, &self.run.definition.retry).await;
+            if goes != Ok(true) {
+                let put_back = calls.iter().map(|call| of(call, CallFate::NotSent)).collect();
+                record(self.tenure, self.run, put_back).await?;
+                return goes.map(|_| 0);
+            }
+        }
         let taken = calls.len();
         for call in calls {
             self.in_hand.insert(call.instruction, call.attempt);
@@ -272,7 +283,7 @@ async fn make(
             Err(panic) if departure.has_departed() => CallOutcome::Unknown { error: format!("the handler panicked: {panic}") },
             Err(panic) => CallOutcome::Failed { error: format!("the handler panicked: {panic}"), permanent: false },
         },
-        () = tenure.answers.cancelled() => {
+        () = handed_over(&tenure, &departure) => {
             if departure.has_departed() {
                 CallOutcome::Unknown { error: "no answer before leadership was handed over".to_owned() }
             } else {
@@ -288,9 +299,12 @@ async fn make(
         other => other,
     };
     crate::point!("tenure.calls.after_call");
+    if let CallOutcome::NotNow { error, .. } = &outcome {
+        tracing::debug!(claim = %tenure.claim, run = run.id, error, "a call was put off");
+    }
     let said = Said::of(&outcome);
     let (retry, random) = (&run.definition.retry, clock::random_u64());
-    let record = of(&call, fate(outcome, retry, call.charged, handler.is_idempotent(), random));
+    let record = of(&call, fate(outcome, retry, call.charged, call.attempt, handler.is_idempotent(), random));
     let work = Work::Call { attempt: call.attempt };
     tenure.traced(work, (&run.definition.name, run.id), began, word_of(&record.fate));
     Answered { record, said }
@@ -304,6 +318,7 @@ const fn word_of(fate: &CallFate) -> (&'static str, bool) {
         CallFate::Unknown { .. } => ("unknown", true),
         CallFate::NotSent => ("not_sent", false),
         CallFate::Stopped { .. } => ("stopped", true),
+        CallFate::PutOff { .. } => ("put_off", true),
     }
 }
 

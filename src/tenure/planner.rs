@@ -14,12 +14,12 @@ use crate::clock;
 use crate::domain::job::Overlap;
 use crate::domain::run::RunKind;
 use crate::schedule::{Outcome, Scan, ScanState, Schedule, ScheduleError, TickDecision, decide};
-use crate::store::{JobRow, TickFate, TickRecord, TicksOutcome, TicksRecord};
+use crate::store::{JobRow, JobsView, TickFate, TickRecord, TicksOutcome, TicksRecord};
 
 /// The pause before a job that could not be brought past a due tick is looked at again.
 const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
 /// How far the store's clock may lie behind what was evaluated before that is an alert.
-const STEPPED_BACK: TimeDelta = TimeDelta::seconds(5);
+pub(super) const STEPPED_BACK: TimeDelta = TimeDelta::seconds(5);
 
 /// Jobs whose ticks are recorded in one transaction.
 const TOGETHER: usize = 500;
@@ -107,7 +107,17 @@ pub(super) async fn has_open_tick_run(tenure: &Tenure, row: &JobRow) -> Result<b
     Ok(open_tick_runs(tenure, std::iter::once(row)).await?.contains(&row.id))
 }
 
-/// Evaluates every job that is due, arms the timers, and answers when the next tick is due at the store's clock.
+/// Reads the jobs. Their answer is not what the store's clock is learnt from: with many jobs it takes its time, most of it after
+/// that clock was read.
+///
+/// # Errors
+/// [`Stop`].
+pub(super) async fn read(tenure: &Tenure) -> Result<JobsView, Stop> {
+    tenure.begin("jobs", || tenure.store.jobs()).await
+}
+
+/// Evaluates every job that is due, arms the timers, and answers when the next tick is due at the store's clock. `ahead`: the jobs
+/// as they were read a moment ago; a job that has changed since is left for the next call.
 ///
 /// # Errors
 /// [`Stop`].
@@ -115,25 +125,40 @@ pub(super) async fn evaluate(
     tenure: &Tenure,
     timers: &Timers,
     known: &mut Known,
+    ahead: Option<JobsView>,
 ) -> Result<Option<DateTime<Utc>>, Stop> {
-    let sent = clock::boottime();
-    let mut view = tenure.begin("jobs", || tenure.store.jobs()).await?;
-    tenure.clock.learn(sent, clock::boottime(), view.now);
+    let is_ahead = ahead.is_some();
+    let mut view = match ahead {
+        Some(view) => {
+            let now = tenure.clock.at(clock::boottime()).unwrap_or(view.now).max(view.now);
+            JobsView { now, ..view }
+        }
+        None => read(tenure).await?,
+    };
     known.keep(&view.jobs);
     let mut due: Vec<(usize, Arc<Schedule>)> = Vec::new();
+    let mut last_due: Option<DateTime<Utc>> = None;
+    let farthest = view.jobs.iter().map(|row| row.evaluated_until).max();
+    if let Some(until) = farthest.filter(|until| *until > view.now + STEPPED_BACK) {
+        tracing::error!(claim = %tenure.claim, %until, now = %view.now,
+            "the store's clock was stepped back: ticks go on once it has passed where it was");
+    }
     for (place, row) in view.jobs.iter().enumerate() {
-        if row.evaluated_until > view.now + STEPPED_BACK {
-            tracing::error!(claim = %tenure.claim, job = %row.definition.name, until = %row.evaluated_until, now = %view.now,
-                "the store's clock was stepped back: ticks go on once it has passed where it was");
-        }
         match known.next_due(row) {
             Ok(Some(due_at)) if due_at <= view.now => match known.schedule(row) {
-                Ok(schedule) => due.push((place, schedule)),
+                Ok(schedule) => {
+                    due.push((place, schedule));
+                    last_due = last_due.max(Some(due_at));
+                }
                 Err(error) => unreadable(tenure, row, &error),
             },
             Ok(Some(_) | None) => {}
             Err(error) => unreadable(tenure, row, &error),
         }
+    }
+    if let Some(last_due) = last_due.filter(|_| is_ahead) {
+        // What was only reckoned may be a little ahead of the store's own clock, which would refuse it.
+        view.now = last_due;
     }
     for together in due.chunks(TOGETHER) {
         evaluate_together(tenure, &mut view.jobs, together, view.now).await?;

@@ -81,7 +81,8 @@ async fn settle(tenure: &Tenure, run: &OpenRun) -> Result<RunState, Stop> {
                     0 => next_in.unwrap_or(LONGEST_WAIT).clamp(SHORTEST_WAIT, LONGEST_WAIT),
                     _ => backoff::wait(stalled, clock::random_u64()),
                 };
-                tenure.sleep(wait).await?;
+                // What is due and may not be taken yet is not looked for again and again.
+                tenure.sleep(wait.max(door.quiet_for()).min(LONGEST_WAIT)).await?;
             }
         }
     }

@@ -17,6 +17,7 @@ use super::timers::Timers;
 use super::{ScheduleInForce, bringup, planner, requests};
 use crate::clock;
 use crate::domain::{JobName, Moment};
+use crate::store::JobsView;
 
 /// Between two sweeps.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -24,6 +25,12 @@ const SWEEP: Duration = Duration::from_secs(1);
 const FIGURES: Duration = Duration::from_secs(5);
 /// Between two tries to bring up what could not be brought up to the schedule; an edit is tried at once.
 const BRING_UP_AGAIN: Duration = Duration::from_secs(5);
+/// Between two looks for jobs that belong to the election and are not in it, or the other way round: leaders of other elections
+/// took them, or have not taken them yet.
+const ASTRAY: Duration = Duration::from_mins(1);
+/// So long before the next tick the jobs are read that it may be one of: at the tick they only have to be recorded. Whatever changes
+/// meanwhile is compared there.
+const AHEAD: Duration = Duration::from_millis(750);
 /// The shortest sleep before a tick that is not due quite yet.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -34,6 +41,8 @@ struct Sweep {
     known: Known,
     schedule: watch::Receiver<Arc<ScheduleInForce>>,
     next_due: Option<DateTime<Utc>>,
+    /// The jobs, where they were read ahead of the next tick.
+    ahead: Option<JobsView>,
     pulse_at: Moment,
     figures_at: Moment,
     renew_at: Moment,
@@ -41,6 +50,8 @@ struct Sweep {
     edited: bool,
     /// When that is tried again where it could not be done completely.
     bring_up_at: Moment,
+    /// When it is done again because the number of jobs is not the schedule's.
+    astray_at: Moment,
     /// Whether a figures task is under way.
     figures: Option<tokio::task::JoinHandle<Option<()>>>,
 }
@@ -64,11 +75,13 @@ pub(super) async fn sweep(tenure: Tenure, timers: Timers, mut fired: mpsc::Recei
         known: Known::default(),
         schedule,
         next_due: None,
+        ahead: None,
         pulse_at: now,
         figures_at: now,
         renew_at,
         edited: true,
         bring_up_at: now,
+        astray_at: now + ASTRAY,
         figures: None,
     };
     loop {
@@ -96,7 +109,12 @@ impl Sweep {
     async fn woken(&mut self, fired: &mut mpsc::Receiver<JobName>) -> Woken {
         let now = clock::boottime();
         let to_sweep = self.pulse_at.since(now);
-        let to_tick = self.next_due.map_or(to_sweep, |due| self.tenure.clock.until(due, now).max(SHORTEST));
+        let early = if self.ahead.is_some() { Duration::ZERO } else { AHEAD };
+        let to_tick = self.next_due.map_or(to_sweep, |due| {
+            let wait = self.tenure.clock.until(due, now);
+            // Nearer than that, it was not known in time to read ahead of it.
+            wait.checked_sub(early).unwrap_or(wait).max(SHORTEST)
+        });
         tokio::select! {
             biased;
             () = self.tenure.stopping.cancelled() => Woken::Stopping,
@@ -120,11 +138,18 @@ impl Sweep {
             self.edited = !bringup::bring_up(&self.tenure, &schedule).await?;
             self.next_due = None;
         }
-        let is_due = self.next_due.is_none_or(|due| self.tenure.clock.until(due, clock::boottime()).is_zero());
-        if is_due {
-            self.next_due = planner::evaluate(&self.tenure, &self.timers, &mut self.known)
+        let wait = self.next_due.map_or(Duration::ZERO, |due| self.tenure.clock.until(due, clock::boottime()));
+        if wait.is_zero() {
+            let ahead = self.ahead.take();
+            // Were this to fail, everything is read anew.
+            let at_all = self.next_due.take().is_some();
+            self.next_due = planner::evaluate(&self.tenure, &self.timers, &mut self.known, ahead.filter(|_| at_all))
                 .await?
                 .or(Some(DateTime::<Utc>::MAX_UTC));
+        } else if wait <= AHEAD && self.ahead.is_none() {
+            self.ahead = Some(planner::read(&self.tenure).await?);
+        } else if wait > AHEAD {
+            self.ahead = None;
         }
         Ok(())
     }
@@ -135,6 +160,11 @@ impl Sweep {
         let sent = clock::boottime();
         self.read_figures(sent);
         let pulse = tenure.begin("pulse", || tenure.store.pulse()).await?;
+        if tenure.clock.at(sent).is_some_and(|expected| pulse.now + planner::STEPPED_BACK < expected) {
+            tracing::error!(claim = %tenure.claim, now = %pulse.now,
+                "the store's clock was stepped back: nothing runs twice, and ticks go on once it has passed where it was");
+            self.next_due = None;
+        }
         tenure.clock.learn(sent, clock::boottime(), pulse.now);
         tenure.deps.observer.store_time(pulse.now);
         if tenure.halted.send_replace(false) {
@@ -144,6 +174,12 @@ impl Sweep {
         }
         if pulse.open_runs > 0 {
             tenure.work.notify_one();
+        }
+        if clock::boottime() >= self.astray_at {
+            self.astray_at = clock::boottime() + ASTRAY;
+            let schedule = Arc::clone(&self.schedule.borrow());
+            let of_schedule = schedule.jobs.iter().filter(|job| job.election == tenure.claim.election).count() as u64;
+            self.edited |= pulse.jobs != of_schedule;
         }
         if pulse.requests > 0 {
             self.goes_on("requests could not be served", requests::serve(&tenure).await)?;

@@ -1,5 +1,7 @@
 //! A tenure's scope on a store that answers as it was told, behind a gate that the test holds.
 
+mod handing_over;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,15 +17,15 @@ use super::{
     outside,
 };
 use crate::clock;
-use crate::domain::{Claim, ElectionName, Moment, TenureId, Term};
+use crate::domain::{Claim, ElectionName, JobName, Moment, TenureId, Term};
 use crate::settlement::{CallOutcome, Departure, Leave, NotSent, OutsideHandler};
 use crate::store::postgres::{PgSettings, PgStore};
 use crate::store::{
     Call, CallFate, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, Halt,
     JobChange, JobChangeOutcome, JobRow, JobsView, Leader, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake,
     PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery,
-    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord,
-    UnitPick,
+    RequestState, SessionsEnded, SettleOutcome, StoreError, TakeOverOutcome, TenureLimits, TenureStore, TicksOutcome,
+    TicksRecord, UnitPick,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -56,7 +58,7 @@ impl TenureStore for Stub {
     async fn pulse(&self) -> Fenced<Pulse> {
         let now = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
         let laid_out = self.pulses.lock().expect("no panic holds it").pop_front();
-        laid_out.unwrap_or(Ok(Entered::Mine(Pulse { now, requests: 0, open_runs: 0 })))
+        laid_out.unwrap_or(Ok(Entered::Mine(Pulse { now, requests: 0, open_runs: 0, jobs: 0 })))
     }
     async fn jobs(&self) -> Fenced<JobsView> {
         let now = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
@@ -82,6 +84,9 @@ impl TenureStore for Stub {
         };
         self.jobs.lock().expect("no panic holds it").push(row.clone());
         Ok(Entered::Mine(JobChangeOutcome::Changed(Some(Box::new(row)))))
+    }
+    async fn take_over_job(&self, _: &JobName, _: &ElectionName) -> Fenced<TakeOverOutcome> {
+        unreachable!("not asked for here")
     }
     async fn record_ticks(&self, _: TicksRecord) -> Fenced<TicksOutcome> {
         unreachable!("not asked for here")
@@ -239,7 +244,7 @@ fn rig() -> Rig {
     };
     // Never connected to: nothing here goes past the tenure's own store.
     let url = "postgres://nobody@127.0.0.1:1/nothing".to_owned();
-    let store = PgStore::new(&PgSettings { url, ..PgSettings::default() }).expect("the settings are right");
+    let store = PgStore::new(&PgSettings { url: url.into(), ..PgSettings::default() }).expect("the settings are right");
     let heard = Arc::new(Heard::default());
     let deps = TenureDeps {
         store: Arc::new(store),

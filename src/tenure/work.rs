@@ -1,6 +1,7 @@
 //! Which runs are worked on, and a task for each. A job's runs take turns as its overlap and catch-up rules say
 //! ([`crate::schedule::eligible_runs`]); manual runs wait for nobody
-//! but for those before them in the same backfill.
+//! but for those before them in the same backfill. Runs that a job has open in another election are worked on there; here they
+//! only stand in the way of its later ones.
 //!
 //! Invariant: no hot loop. It looks when it is woken (a tick, a request, a sweep that sees open runs, a run that ended), and
 //! holds back a run that failed for a growing time; others go on.
@@ -92,7 +93,7 @@ fn choose(open: Vec<OpenRun>, begun: &BTreeSet<i64>) -> Vec<OpenRun> {
             eligible.extend(eligible_runs(&newest.definition.timing, &queued));
         }
     }
-    open.into_iter().filter(|run| eligible.contains(&run.id) && !begun.contains(&run.id)).collect()
+    open.into_iter().filter(|run| !run.elsewhere && eligible.contains(&run.id) && !begun.contains(&run.id)).collect()
 }
 
 /// Takes in how a run's task ended.
@@ -146,6 +147,7 @@ pub(super) mod tests {
             state: RunState::Planning,
             caught_up,
             opened_at: at,
+            elsewhere: false,
         }
     }
 
@@ -163,6 +165,17 @@ pub(super) mod tests {
         assert_eq!(chosen(vec![of(2, 1), of(1, 1), of(3, 2), of(4, 2)], &[]), [1, 3]);
         assert_eq!(chosen(vec![of(2, 1), of(1, 1), of(3, 2)], &[1]), [3], "the first of the other one");
         assert_eq!(chosen(vec![of(2, 1), of(4, 2)], &[]), [2, 4]);
+    }
+
+    #[test]
+    fn a_run_that_is_open_in_another_election_is_waited_for_and_not_worked_on() {
+        let elsewhere = |id, state| OpenRun { elsewhere: true, state, ..open(id, RunKind::Tick, false) };
+        for state in [RunState::Planning, RunState::Open] {
+            assert_eq!(chosen(vec![elsewhere(1, state), open(2, RunKind::Tick, false)], &[]), [0; 0]);
+        }
+        // What is later does not stand in the way, and is not begun before this one has ended.
+        assert_eq!(chosen(vec![open(1, RunKind::Tick, false), elsewhere(2, RunState::Planning)], &[]), [1]);
+        assert_eq!(chosen(vec![elsewhere(1, RunState::Open), open(3, RunKind::Manual, false)], &[]), [3]);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! - No answer waits for the store, the coordinator or the workers.
-//! - Connections are bounded in number ([`MOST_CONNECTIONS`]) and in silence ([`SILENCE`]).
+//! - Connections are bounded in number ([`MOST_CONNECTIONS`]) and in time ([`HEAD_WITHIN`], [`EXCHANGE_WITHIN`]), heads in size, and no body
+//!   is read. Whoever keeps connections open keeps nobody else out.
 //! - Nothing can be changed through it.
 //!
 //! Deliberately absent: the store's and the coordinator's ports, TLS, authentication: it is for the inside of a deployment
@@ -16,7 +17,7 @@ mod page;
 mod routes;
 mod server;
 
-pub use listener::{MOST_CONNECTIONS, SILENCE};
+pub use listener::{EXCHANGE_WITHIN, HEAD_WITHIN, MOST_CONNECTIONS};
 pub use page::{Aged, Details, ElectionLine, NextTick, Page};
 pub use routes::{Picture, router};
 pub use server::{WebError, WebServer};

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, Uri, header};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::page::{self, Page};
 
@@ -39,14 +41,17 @@ type Shared = State<Arc<dyn Picture>>;
 
 /// The routes over a picture.
 pub fn router(picture: Arc<dyn Picture>) -> Router {
-    Router::new()
+    let large = Router::new()
         .route("/", get(page))
-        .route("/livez", get(livez))
-        .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/status.json", get(status))
+        .route_layer(middleware::from_fn_with_state(Arc::new(Semaphore::new(1)), one_at_a_time));
+    large
+        .route("/livez", get(livez))
+        .route("/readyz", get(readyz))
         .fallback(unknown)
         .with_state(picture)
+        .layer(middleware::from_fn(only_reading))
 }
 
 async fn page(State(picture): Shared) -> Response {
@@ -82,6 +87,27 @@ async fn metrics(State(picture): Shared) -> Response {
 
 async fn status(State(picture): Shared) -> Response {
     Json(picture.status()).into_response()
+}
+
+/// What takes a while to write is written one at a time, and the thread turned to others in between: whoever asks for it a
+/// hundred times at once waits for itself, and a health check for one answer at most.
+async fn one_at_a_time(State(turns): State<Arc<Semaphore>>, request: Request, next: Next) -> Response {
+    // It is never closed.
+    let turn = turns.acquire().await;
+    let answer = next.run(request).await;
+    drop(turn);
+    tokio::task::yield_now().await;
+    answer
+}
+
+/// Nothing can be changed here: whatever asks for more than to read is refused, unread, and its connection closed.
+async fn only_reading(request: Request, next: Next) -> Response {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return next.run(request).await;
+    }
+    let answer = json!({ "error": "this port is read-only: expected GET or HEAD", "routes": ROUTES });
+    let headers = [(header::ALLOW, "GET, HEAD"), (header::CONNECTION, "close")];
+    (StatusCode::METHOD_NOT_ALLOWED, headers, Json(answer)).into_response()
 }
 
 async fn unknown(uri: Uri) -> Response {

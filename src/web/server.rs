@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::listener::Bounded;
+use super::listener;
 use super::routes::{Picture, router};
 
 /// How long a stop waits for answers under way.
@@ -46,6 +46,7 @@ impl WebServer {
     pub fn start(listen: SocketAddr, picture: Arc<dyn Picture>) -> Result<Self, WebError> {
         let bind = || {
             let listener = TcpListener::bind(listen)?;
+            listener::widen(&listener)?;
             listener.set_nonblocking(true)?;
             Ok((listener.local_addr()?, listener))
         };
@@ -94,21 +95,16 @@ impl Drop for WebServer {
 
 async fn serve(listener: TcpListener, picture: Arc<dyn Picture>, stop: CancellationToken) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => Bounded::new(listener),
+        Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the HTTP port cannot be served"),
     };
-    let asked = stop.clone().cancelled_owned();
-    let server = axum::serve(listener, router(picture)).with_graceful_shutdown(asked);
+    let server = listener::serve(listener, router(picture), stop.clone());
     let late = async {
         stop.cancelled().await;
         tokio::time::sleep(STOP_WITHIN).await;
     };
     tokio::select! {
-        ended = server.into_future() => {
-            if let Err(error) = ended {
-                tracing::error!(%error, "the HTTP port has ended");
-            }
-        }
+        () = server => {}
         () = late => {}
     }
 }

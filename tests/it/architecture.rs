@@ -16,6 +16,8 @@ use self::reading::{Source, Token, all_sources, has_extension, paths, product, r
 /// What may be used by whom: a component is the modules below a path, and the longest path that fits counts.
 const ARROWS: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("secret", &[]),
+    ("tls", &[]),
     ("schedule", &["domain"]),
     // The words that the machine, the coordinator's port and everyone else share.
     ("leadership::record", &["domain"]),
@@ -25,7 +27,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     // An adapter: its port, the words, and one client crate.
     (
         "leadership::etcd",
-        &["domain", "leadership::record", "leadership::reason", "leadership::lease", "leadership", "chaos"],
+        &[
+            "domain",
+            "secret",
+            "tls",
+            "leadership::record",
+            "leadership::reason",
+            "leadership::lease",
+            "leadership",
+            "chaos",
+        ],
     ),
     (
         "leadership::database",
@@ -37,6 +48,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "leadership",
             "clock",
             "hostproc",
+            "secret",
+            "tls",
             "chaos",
         ],
     ),
@@ -53,7 +66,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "chaos",
         ],
     ),
-    ("store::postgres", &["domain", "store", "clock", "chaos"]),
+    ("store::postgres", &["domain", "store", "clock", "secret", "tls", "chaos"]),
     ("store::sqlite", &["domain", "store", "clock", "hostproc", "chaos"]),
     ("store::memory", &["domain", "store"]),
     ("store", &["domain"]),
@@ -80,7 +93,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "chaos",
         ],
     ),
-    ("config", &["domain", "schedule"]),
+    ("config", &["domain", "schedule", "secret"]),
     ("ingest", &["domain", "schedule"]),
     ("telemetry", &["domain", "store", "leadership::record", "leadership::reason", "leadership", "clock"]),
     ("web", &["domain", "store", "leadership::record", "leadership::reason", "leadership", "telemetry", "clock"]),
@@ -146,9 +159,9 @@ const HOMES: &[(&str, &[&str])] = &[
     ("sqlx", &["store::postgres", "store::sqlite", "leadership::database"]),
     ("etcd_client", &["leadership::etcd"]),
     ("axum", &["web"]),
-    ("hyper", &["settlement::http"]),
-    ("hyper_util", &["settlement::http"]),
-    ("tokio_rustls", &["settlement::http"]),
+    ("hyper", &["settlement::http", "web"]),
+    ("hyper_util", &["settlement::http", "web"]),
+    ("tokio_rustls", &["settlement::http", "tls"]),
     ("hmac", &["settlement::http"]),
     ("tokio_cron_scheduler", &["tenure"]),
     ("croner", &["schedule"]),

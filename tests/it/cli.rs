@@ -183,18 +183,44 @@ async fn a_triggered_run_is_executed_by_the_leader_and_shown() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_leader_waits_for_a_bounded_time_and_stays_filed() {
+async fn a_request_that_no_leader_takes_is_withdrawn_and_one_that_is_left_is_seen_and_executed_once() {
     let cluster = led().await;
     cluster.replica(0).term();
     cluster.replica(0).wait_end(STARTED);
+    let waiting = || cluster.command(&["requests", "list", "--json"]).ok().json();
     let finished = cluster.command(&["trigger", "by-hand", "--wait", "1s"]);
     assert_eq!(finished.code(), Some(75), "{}", finished.stderr);
+    assert!(finished.stderr.contains("withdrawn, nothing will happen"), "{}", finished.stderr);
+    assert_eq!(waiting(), Value::from(Vec::<Value>::new()), "nothing waits");
+    let leave = |why| {
+        let args = ["trigger", "by-hand", "--wait", "0s", "--leave", "--reason", why, "--json"];
+        cluster.command(&args).ok().json()["request"].as_str().expect("an id").to_owned()
+    };
+    let (wrong, right) = (leave("wrong"), leave("right"));
+    let status = cluster.command(&["status", "--json"]).ok().json();
+    let ids = [0, 1].map(|n| status["requests"][n]["id"].as_str().map(str::to_owned));
+    assert_eq!(ids, [Some(wrong.clone()), Some(right.clone())]);
+    let text = cluster.command(&["status"]).ok().stdout;
+    assert!(
+        text.contains("REQUESTS THAT WAIT") && text.contains(&wrong) && text.contains("trigger job by-hand"),
+        "{text}"
+    );
+    cluster.command(&["requests", "withdraw", &wrong, "--reason", "asked for twice"]).ok();
+    let again = cluster.command(&["requests", "withdraw", &wrong, "--reason", "again"]);
+    assert_eq!(again.code(), Some(1), "{}", again.stderr);
+    assert!(again.stderr.contains("withdrawn by") && again.stderr.contains("nothing was changed"), "{}", again.stderr);
     cluster.replica(0).start();
-    eventually(STARTED, "the next leader executes it", async || {
+    let runs = eventually(STARTED, "the next leader executes it", async || {
         let runs = cluster.command(&["runs", "list", "--json"]).ok().json();
-        runs.as_array()?.iter().any(|run| run["kind"] == "manual").then_some(())
+        (waiting().as_array()?.is_empty() && !runs.as_array()?.is_empty()).then_some(runs)
     })
     .await;
+    assert_eq!(runs.as_array().map(Vec::len), Some(1), "only the one that was left: {runs}");
+    let late = cluster.command(&["requests", "withdraw", &right, "--reason", "late"]);
+    assert_eq!(late.code(), Some(1), "{}", late.stderr);
+    assert!(late.stderr.contains("was executed: run "), "{}", late.stderr);
+    let acts = cluster.command(&["history", "--json"]).ok().json()["acts"].to_string();
+    assert!(acts.contains("requests withdraw") && acts.contains("no leader took it in time"), "{acts}");
 }
 
 #[tokio::test]
@@ -213,7 +239,9 @@ async fn a_halt_is_shown_everywhere_and_taken_back() {
     eventually(STARTED, "the gauge says so", async || (gauge().await? > 0.0).then_some(())).await;
     assert!(replica.leads(ELECTION).await, "the leader stays");
     assert_eq!(cluster.command(&["trigger", "by-hand", "--wait", "1s"]).code(), Some(75), "nothing is opened");
-    cluster.command(&["resume", "--reason", "corrected"]).ok();
+    cluster.command(&["trigger", "by-hand", "--wait", "0s", "--leave"]).ok();
+    let resumed = cluster.command(&["resume", "--reason", "corrected", "--json"]).ok().json();
+    assert_eq!((&resumed[0]["already"], &resumed[0]["requests_waiting"]), (&Value::from(false), &Value::from(1)));
     eventually(STARTED, "the gauge says so", async || (gauge().await? < 1.0).then_some(())).await;
     let history = cluster.command(&["history", "--json"]).ok().json();
     let acts = history["acts"].to_string();

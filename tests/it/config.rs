@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bursar::config::{
     Config, ConfigErrors, Coordinator, DatabasePlace, Elections, EtcdConfig, LogFormat, PostgresConfig, ScheduleFile,
-    Secret, TlsMode,
+    Secret, SecretSource, TlsMode,
 };
 use bursar::domain::job::{CutoffRule, FoldRule, GapRule, HandlerDefinition, Misfire};
 use bursar::domain::money::Currency;
@@ -113,7 +113,7 @@ fn variables_go_before_the_file_and_the_file_before_the_defaults() {
     assert_eq!((config.database.max_connections, config.http.listen.port()), (21, 0));
     let etcd = etcd(&config);
     assert_eq!(etcd.endpoints, ["http://a:1", "http://b:2"]);
-    assert_eq!(etcd.auth.as_ref().map(|auth| auth.password.expose()), Some("hunter2"));
+    assert_eq!(etcd.auth.as_ref().map(|auth| auth.password.known()), Some(Secret::new("hunter2")));
     assert_eq!(config.schedule, Path::new("other.toml"));
     assert!(matches!(&config.replica.elections, Elections::Named(names) if names.len() == 2));
     let all = [
@@ -248,7 +248,7 @@ fn a_schedule_that_nobody_named_may_be_missing() {
 fn secrets_are_read_trimmed_and_never_shown() {
     let text = GOOD.replace("[database]", "[database]\npassword_file = \"secret\"");
     let config = read(&text, &[]).expect("good");
-    assert_eq!(postgres(&config).password.as_ref().map(Secret::expose), Some("hunter2"));
+    assert_eq!(postgres(&config).password.as_ref().map(SecretSource::known), Some(Secret::new("hunter2")));
     let text = GOOD.replace("bursar@db", "bursar:hunter2@db");
     let shown = format!("{config:?}{:?}", read(&text, &[]).expect("good"));
     assert!(!shown.contains("hunter2") && shown.contains("***"), "{shown}");

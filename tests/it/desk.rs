@@ -28,6 +28,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 pub(crate) use self::ground::on_every_store;
 pub use self::ground::{Ground, SqliteFile};
 pub use self::samples::{bulk, capture, entry, file};
+use super::outside::ground as receiving;
 use super::support::{Database, always, eventually};
 
 /// Units of a batch, unless a test takes another.
@@ -303,7 +304,12 @@ async fn lead(store: &Arc<dyn Store>, term: i64) -> (Claim, Arc<dyn TenureStore>
     (claim, tenure)
 }
 
-/// A ledger that takes everything, without limits.
+/// A ledger that takes everything, without limits, and leaves its payouts in the store.
+pub fn left_in_store() -> LedgerDefinition {
+    LedgerDefinition { payout: PayoutDefinition::None, ..everything() }
+}
+
+/// A ledger that takes everything, without limits, and sends its payouts.
 pub fn everything() -> LedgerDefinition {
     LedgerDefinition {
         sources: BTreeSet::new(),
@@ -312,7 +318,7 @@ pub fn everything() -> LedgerDefinition {
         minimum_payout: BTreeMap::new(),
         maximum_payout: BTreeMap::new(),
         release: Release::Auto,
-        payout: PayoutDefinition::None,
+        payout: PayoutDefinition::Http(Box::new(receiving::definition("https://bank.test/payouts", false))),
     }
 }
 

@@ -1,5 +1,5 @@
 //! The faults that every pair of coordinator and store has to stand: a leader that is killed, stopped for three TTLs, asked to
-//! end; fifty changes of leadership; and under elections in the database the wall clock stepped an hour both ways.
+//! end; fifty changes of leadership; and under elections in the database the wall clock stepped an hour and a day both ways.
 //!
 //! Elections in etcd are shown by `election`, `pauses`, `tenures` and `timed`; here are those without etcd.
 

@@ -36,6 +36,7 @@ const BANK: &str = "https://bank.test";
 fn terms(job: &Job, idempotent: bool) -> PayoutTerms {
     PayoutTerms {
         job: job.id,
+        url: "https://bank.test/payouts".to_owned(),
         idempotent,
         looks_up: false,
         key_valid_for: Duration::from_hours(20),

@@ -1,6 +1,7 @@
 //! The schedule as those who edit and watch it meet it: files that change under running replicas, jobs that are paused, what
 //! `plan` says, and ticks beside runs that take their time. On files of SQLite: nothing here depends on the store.
 
+mod clocks;
 mod files;
 mod overlaps;
 mod pausing;

@@ -114,7 +114,7 @@ impl Coordinator {
             }
             Command::Resign { op, election, won } => {
                 let outcome = self.model.change(|model| {
-                    let whose = model.read(now, &election).leader.map(|leader| leader.revision);
+                    let whose = model.read(now, &election).leader.map(|leader| leader.win());
                     let any = defect == Some(Defect::ResignDeletesOthersKey);
                     model.resign(now, &election, whose.filter(|_| any).unwrap_or(won))
                 });

@@ -97,6 +97,7 @@ fn the_store_in_memory_says_and_holds_what_the_models_store_does() {
 /// which are on, so each has one of its own.
 const OF_THE_MACHINE: &[(&str, &str, &str)] = &[
     ("session.deadline-counted-from-the-answer", "election: a renewal late, a stop", election::S1_ONE),
+    ("term.from-the-clock", "election: a hand-over, a message late", election::S1_TERM),
     ("demotion.overrun-tolerated", "election: a person deletes the key, a message late", election::S7_SESSION),
 ];
 

@@ -11,7 +11,7 @@ use bursar::leadership::memory::MemoryModel;
 use bursar::leadership::{
     AcceptedOutcome, Campaign, CampaignOutcome, Coordinator, CoordinatorError, ElectionState, ElectionWatch, Grant,
     LeaseId, Members, RegisterOutcome, RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer,
-    TransferOutcome,
+    TransferOutcome, Win,
 };
 
 use crate::facts::Touch;
@@ -149,7 +149,7 @@ impl Coordinator for SimCoordinator {
         outcome
     }
 
-    async fn resign(&self, election: &ElectionName, won: Revision) -> Result<ResignOutcome, CoordinatorError> {
+    async fn resign(&self, election: &ElectionName, won: Win) -> Result<ResignOutcome, CoordinatorError> {
         self.ask("resigns", true, |model, now| model.resign(now, election, won)).await
     }
 
@@ -177,7 +177,7 @@ impl Coordinator for SimCoordinator {
     async fn put_accepted(
         &self,
         election: &ElectionName,
-        won: Revision,
+        won: Win,
         accepted: &str,
     ) -> Result<AcceptedOutcome, CoordinatorError> {
         self.ask("put_accepted", false, |model, now| model.put_accepted(now, election, won, accepted)).await

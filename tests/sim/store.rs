@@ -237,6 +237,19 @@ impl Store for SimStore {
         self.inner.request_state(request).await
     }
 
+    async fn waiting_requests(&self) -> Result<Vec<WaitingRequest>, StoreError> {
+        self.inner.waiting_requests().await
+    }
+
+    async fn withdraw_request(
+        &self,
+        request: Uuid,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<WithdrawOutcome, StoreError> {
+        self.inner.withdraw_request(request, reason, actor).await
+    }
+
     async fn import(&self, import: &NewImport, actor: &Actor) -> Result<ImportOutcome, StoreError> {
         self.inner.import(import, actor).await
     }
@@ -279,6 +292,17 @@ impl Store for SimStore {
         self.inner.resolve_payout(key, resolution, reason, actor).await
     }
 
+    async fn resolve_call(
+        &self,
+        run: i64,
+        unit: &str,
+        word: &CallWord,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError> {
+        self.inner.resolve_call(run, unit, word, reason, actor).await
+    }
+
     async fn release_payouts(
         &self,
         run: i64,
@@ -303,6 +327,10 @@ impl Store for SimStore {
 
     async fn release_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<Option<u64>, StoreError> {
         self.inner.release_merchant(merchant, reason, actor).await
+    }
+
+    async fn is_merchant_known(&self, merchant: &str) -> Result<bool, StoreError> {
+        self.inner.is_merchant_known(merchant).await
     }
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {

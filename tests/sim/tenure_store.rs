@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bursar::domain::Claim;
+use bursar::domain::{Claim, ElectionName, JobName};
 use bursar::store::*;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -88,6 +88,10 @@ impl TenureStore for SimTenure {
 
     async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
         self.pass(Kind::Begin, "change_job", self.inner.change_job(change), nothing).await
+    }
+
+    async fn take_over_job(&self, job: &JobName, from: &ElectionName) -> Fenced<TakeOverOutcome> {
+        self.pass(Kind::Begin, "take_over_job", self.inner.take_over_job(job, from), nothing).await
     }
 
     async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome> {

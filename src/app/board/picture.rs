@@ -41,7 +41,10 @@ impl Picture for Board {
             None => reasons.push("coordinator: not asked yet".to_owned()),
             Some(view) => match (view.coordinator_up, view.session) {
                 (Some(true), SessionState::Live | SessionState::Suspect) => reasons.extend(ineligible(&view)),
-                (Some(false), _) => reasons.push("coordinator: does not answer".to_owned()),
+                (Some(false), _) => reasons.push(match &view.trouble {
+                    Some(why) => format!("coordinator: does not answer: {why}"),
+                    None => "coordinator: does not answer".to_owned(),
+                }),
                 (_, session) => reasons.push(format!("coordinator: no session ({})", session.as_str())),
             },
         }
@@ -64,6 +67,7 @@ impl Picture for Board {
                 "suspicion": view.suspicion.map(Suspicion::as_str),
                 "remaining_ms": millis(view.remaining(now)),
                 "coordinator_up": view.coordinator_up,
+                "coordinator_trouble": view.trouble,
                 "members_reachable": view.members.reachable,
                 "members_total": view.members.total,
                 "replicas": view.replicas,

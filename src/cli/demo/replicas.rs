@@ -16,8 +16,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::world::World;
-use crate::cli::context::CONFIG_VARIABLE;
 use crate::clock;
+use crate::config::CONFIG_VARIABLE;
 
 /// How often one that ends is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(5);

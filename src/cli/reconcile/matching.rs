@@ -1,7 +1,7 @@
 //! A statement's lines against payouts. Pure.
 //!
 //! A line is a payout's by its key; without one, or with one that is not ours, by its reference where that is one payout's (or
-//! one's of that amount). A payout is one line's: another line for it is a payment too many.
+//! one's of that amount), or by the reference of its return. A payout is one line's: another line for it is a payment too many.
 
 use std::collections::HashMap;
 
@@ -108,10 +108,14 @@ pub(super) fn compare(
 ) -> Vec<Finding> {
     let mut by_key: HashMap<&str, usize> = HashMap::with_capacity(payouts.len());
     let mut by_reference: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut by_return: HashMap<&str, usize> = HashMap::new();
     for (n, payout) in payouts.iter().enumerate() {
         by_key.insert(&payout.key, n);
         if let Some(reference) = &payout.reference {
             by_reference.entry(reference).or_default().push(n);
+        }
+        if let Some(reference) = &payout.return_reference {
+            by_return.insert(reference, n);
         }
     }
     let mut taken = vec![None; payouts.len()];
@@ -120,6 +124,15 @@ pub(super) fn compare(
         let stated = Stated::of(line);
         let own = stated.key.as_deref().and_then(|key| by_key.get(key).copied());
         let named = stated.reference.as_deref().and_then(|reference| by_reference.get(reference));
+        let returned = stated.reference.as_deref().and_then(|reference| by_return.get(reference));
+        if let (None, None, Some(n)) = (own, named, returned) {
+            // Not the payment itself, which has a line of its own.
+            let ours = &payouts[*n];
+            let verdict = if stated.is_of(ours) { Verdict::Matched } else { Verdict::AmountDiffers };
+            let (ours, note) = (Some(ours.clone()), Some("the bank's return of it".to_owned()));
+            found.push(Finding { verdict, line: Some(line.line), stated: Some(stated), ours, note });
+            continue;
+        }
         let which = match (own, named.map(Vec::as_slice)) {
             (Some(n), _) => Ok(n),
             (None, None | Some([])) => Err(Verdict::Unknown),
@@ -175,6 +188,7 @@ mod tests {
 
     fn payout(key: &str, reference: &str, amount: &str, state: InstructionState, day: u32) -> ReportedPayout {
         ReportedPayout {
+            return_reference: None,
             key: key.to_owned(),
             merchant: "m".to_owned(),
             amount: amount.to_owned(),
@@ -205,7 +219,7 @@ mod tests {
             payout("b1", "R1", "10900", Paid, 4),
             payout("b2", "R2", "1", Paid, 3),
             payout("b3", "", "7", Held, 4),
-            payout("b4", "R4", "8", Returned, 4),
+            ReportedPayout { return_reference: Some("RET4".to_owned()), ..payout("b4", "R4", "8", Returned, 4) },
             payout("b5", "SUM", "5", Paid, 4),
             payout("b6", "SUM", "6", Paid, 4),
             payout("b7", "R7", "7", Paid, 4),
@@ -221,6 +235,7 @@ mod tests {
             line(8, "", "SUM", 5),
             line(9, "", "SUM", 9),
             line(10, "b0", "R0", 1),
+            line(11, "", "RET4", 8),
         ];
         let day = NaiveDate::from_ymd_opt(2027, 1, 4).expect("a day");
         let found = compare(&lines, &payouts, (day, day));
@@ -238,9 +253,11 @@ mod tests {
             (Verdict::Matched, Some("b5")),
             (Verdict::Ambiguous, None),
             (Verdict::Unknown, None),
+            (Verdict::Matched, Some("b4")),
             (Verdict::Missing, Some("b7")),
         ];
         assert_eq!(verdicts, expected);
         assert_eq!(found[3].note.as_deref(), Some("the bank sent it back since"));
+        assert_eq!(found[9].note.as_deref(), Some("the bank's return of it"));
     }
 }

@@ -1,6 +1,6 @@
 //! Carries out what the machine commands.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -17,6 +17,9 @@ use crate::leadership::observer::Observer;
 use crate::leadership::reason::{ExitReason, Suspicion};
 use crate::leadership::record::{Campaign, LeaderRecord, LeaseId, Members, ReplicaRecord};
 
+/// Different reasons that are logged while the coordinator is away: with several members each has its own.
+const MOST_SAID: usize = 16;
+
 pub(super) struct Shell {
     settings: LeadershipSettings,
     port: Arc<dyn Coordinator>,
@@ -25,11 +28,14 @@ pub(super) struct Shell {
     wakes: mpsc::Sender<Event>,
     operations: JoinSet<Answer>,
     watches: JoinSet<()>,
-    watching: HashMap<ElectionName, AbortHandle>,
-    windows: HashMap<LeaseId, Arc<SessionWindow>>,
-    tenures: HashMap<Claim, Arc<TenureFlags>>,
+    watching: BTreeMap<ElectionName, AbortHandle>,
+    windows: BTreeMap<LeaseId, Arc<SessionWindow>>,
+    tenures: BTreeMap<Claim, Arc<TenureFlags>>,
     members: Members,
+    /// What the last operation that failed was told.
     last_error: Option<String>,
+    /// While the coordinator is known not to answer: the reasons that were said, each once.
+    down: Option<Vec<String>>,
     finished: bool,
 }
 
@@ -49,11 +55,12 @@ impl Shell {
             wakes,
             operations: JoinSet::new(),
             watches: JoinSet::new(),
-            watching: HashMap::new(),
-            windows: HashMap::new(),
-            tenures: HashMap::new(),
+            watching: BTreeMap::new(),
+            windows: BTreeMap::new(),
+            tenures: BTreeMap::new(),
             members: Members::default(),
             last_error: None,
+            down: None,
             finished: false,
         }
     }
@@ -79,8 +86,8 @@ impl Shell {
                     if let Some(replicas) = answer.replicas {
                         self.observer.replicas(replicas);
                     }
-                    if answer.error.is_some() {
-                        self.last_error = answer.error;
+                    if let Some(error) = answer.error {
+                        self.failed(error);
                     }
                     return answer.event;
                 }
@@ -92,6 +99,23 @@ impl Shell {
                 None => std::future::pending::<()>().await,
             }
         }
+    }
+
+    /// Keeps what an operation was told, and says it where the coordinator is known to be away for another reason.
+    fn failed(&mut self, error: String) {
+        if let Some(said) = &mut self.down
+            && said.len() < MOST_SAID
+            && !said.contains(&error)
+        {
+            tracing::warn!(error, "the coordinator still does not answer");
+            said.push(error.clone());
+        }
+        self.last_error = Some(error);
+    }
+
+    /// Why the coordinator does not answer, where it does not.
+    pub(super) fn trouble(&self) -> Option<&String> {
+        self.last_error.as_ref().filter(|_| self.down.is_some())
     }
 
     /// What the shell itself has to know of a report.
@@ -156,7 +180,7 @@ impl Shell {
             Command::Revoke { op, lease } => self.ask(ops::revoke(port, op, lease)),
             Command::Read { op, election } => self.ask(ops::read(port, op, election)),
             Command::Resign { op, election, won } => self.ask(ops::resign(port, op, election, won)),
-            Command::Survey { op } => self.ask(ops::survey(port, op)),
+            Command::Survey { op } => self.ask(ops::survey(port, op, self.settings.replica.id.clone())),
             Command::Campaign { op, claim, lease, vacancy, term_revision } => {
                 let campaign = Campaign { record: self.leader_record(claim, lease), vacancy, term_revision };
                 self.ask(ops::campaign(port, op, campaign));
@@ -284,8 +308,10 @@ impl Shell {
             Note::CoordinatorUp(up) => {
                 if up {
                     tracing::info!("the coordinator answers");
+                    (self.down, self.last_error) = (None, None);
                 } else {
-                    tracing::warn!(error = self.last_error.take(), "the coordinator does not answer");
+                    tracing::warn!(error = self.last_error, "the coordinator does not answer");
+                    self.down = Some(self.last_error.iter().cloned().collect());
                 }
                 self.observer.coordinator_up(up);
             }
@@ -310,10 +336,10 @@ impl Shell {
 
     /// The thread ends: no gate may stay open.
     pub(super) fn end(&mut self) {
-        for (_, flags) in self.tenures.drain() {
+        for flags in std::mem::take(&mut self.tenures).into_values() {
             flags.close();
         }
-        for (_, window) in self.windows.drain() {
+        for window in std::mem::take(&mut self.windows).into_values() {
             window.close();
         }
         self.operations.abort_all();

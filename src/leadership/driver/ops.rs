@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use crate::domain::{Claim, ElectionName, ReplicaId};
 use crate::leadership::coordinator::{Coordinator, CoordinatorError};
 use crate::leadership::lease::ATTEMPT_LIMIT;
-use crate::leadership::machine::{Campaigned, Event, Failed, HandedOver, OpId};
+use crate::leadership::machine::{Campaigned, Event, Failed, HandedOver, OpId, Survey};
 use crate::leadership::record::{
-    Campaign, CampaignOutcome, LeaderRecord, LeaseId, Members, ReplicaRecord, Revision, Transfer, TransferOutcome,
+    Campaign, CampaignOutcome, LeaderRecord, LeaseId, Members, ReplicaRecord, Revision, Transfer, TransferOutcome, Win,
 };
 
 /// What the shell allows an operation, whatever the adapter does with its own deadline.
@@ -73,7 +73,7 @@ pub(super) async fn campaign(port: Port, op: OpId, campaign: Campaign) -> Answer
     answer((Event::Campaigned(op, election, outcome), error))
 }
 
-pub(super) async fn resign(port: Port, op: OpId, election: ElectionName, won: Revision) -> Answer {
+pub(super) async fn resign(port: Port, op: OpId, election: ElectionName, won: Win) -> Answer {
     let (outcome, error) = within(port.resign(&election, won)).await;
     answer((Event::Resigned(op, election, outcome), error))
 }
@@ -84,7 +84,7 @@ pub(super) struct HandOver {
     /// What the successor gets.
     pub(super) claim: Claim,
     pub(super) to: Option<ReplicaId>,
-    pub(super) won: Revision,
+    pub(super) won: Win,
     pub(super) term_revision: Revision,
     /// The store's time, for the record.
     pub(super) at: Option<DateTime<Utc>>,
@@ -134,12 +134,15 @@ pub(super) async fn register(port: Port, op: OpId, record: ReplicaRecord) -> Ans
     answer((Event::Registered(op, outcome), error))
 }
 
-pub(super) async fn survey(port: Port, op: OpId) -> Answer {
+pub(super) async fn survey(port: Port, op: OpId, me: ReplicaId) -> Answer {
     let (listed, error) = within(port.list_replicas()).await;
     let members = tokio::time::timeout(OPERATION_LIMIT, port.members()).await.unwrap_or_default();
-    let count =
-        listed.as_ref().map(|replicas| u32::try_from(replicas.len()).unwrap_or(u32::MAX)).map_err(|failed| *failed);
-    Answer { event: Event::Surveyed(op, count), members: Some(members), replicas: listed.ok(), error }
+    let survey = listed.as_ref().map(|replicas| Survey {
+        replicas: u32::try_from(replicas.len()).unwrap_or(u32::MAX),
+        own: replicas.iter().find(|found| found.replica_id == me).map(|own| (own.lease_id, own.eligible.clone())),
+    });
+    let survey = survey.map_err(|failed| *failed);
+    Answer { event: Event::Surveyed(op, survey), members: Some(members), replicas: listed.ok(), error }
 }
 
 /// Watches until the watch is over. It only wakes.
@@ -187,7 +190,14 @@ mod tests {
             let claim = Claim { election, term: Term::new(2).expect("a term"), tenure_id: TenureId(uuid::Uuid::nil()) };
             let to = to.map(|id| ReplicaId::new(id).expect("an id"));
             let me = ReplicaId::new("me").expect("an id");
-            let wish = HandOver { me, claim, to, won: Revision(1), term_revision: Revision(1), at: None };
+            let wish = HandOver {
+                me,
+                claim,
+                to,
+                won: Win { revision: Revision(1), lease: LeaseId(1) },
+                term_revision: Revision(1),
+                at: None,
+            };
             heir(&replicas, &wish).map(|heir| heir.replica_id.to_string())
         };
         assert_eq!(chosen(None).as_deref(), Some("b"));

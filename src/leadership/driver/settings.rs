@@ -1,6 +1,6 @@
 //! What the session's thread is told once.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -11,6 +11,9 @@ use crate::leadership::reason::ExitReason;
 
 /// The exit code of a process that ends itself because half of it does not live: `EX_SOFTWARE` of sysexits.
 pub const EXIT_CODE: i32 = 70;
+
+/// How long the line that says why may take.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Ends the process.
 pub type ExitHook = Arc<dyn Fn(ExitReason) + Send + Sync>;
@@ -84,12 +87,18 @@ impl LeadershipSettings {
     }
 }
 
-/// Says why, and ends the process with exit code 70, running nothing more of it.
+/// Says why, and ends the process with exit code 70, running nothing more of it. The saying is another thread's, and is waited
+/// for for a moment only: no log may keep a process alive that has to end.
 pub fn exit_process(reason: ExitReason) {
-    tracing::error!(
-        reason = reason.as_str(),
-        code = EXIT_CODE,
-        "the process ends itself: half a replica is worse than none"
-    );
+    let (said, heard) = mpsc::channel();
+    let saying = move || {
+        let (reason, code) = (reason.as_str(), EXIT_CODE);
+        tracing::error!(reason, code, "the process ends itself: half a replica is worse than none");
+        // Nobody waits for it any more.
+        let _late = said.send(());
+    };
+    if std::thread::Builder::new().name("last-words".to_owned()).spawn(saying).is_ok() {
+        let _said = heard.recv_timeout(LAST_WORDS);
+    }
     std::process::exit(EXIT_CODE);
 }

@@ -1,10 +1,11 @@
 //! What the adapter is told: the configuration's `[coordinator]`, as far as it is etcd's.
 
-use std::fmt;
 use std::path::PathBuf;
 
+use crate::secret::SecretSource;
+
 /// How to reach etcd.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct EtcdConfig {
     /// The members' client URLs, `http://` or `https://`; at least one. They are tried in this order.
     pub endpoints: Vec<String>,
@@ -30,18 +31,12 @@ pub struct EtcdTls {
 }
 
 /// A user of etcd.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct EtcdAuth {
     /// The name.
     pub user: String,
-    /// The password. Never shown.
-    pub password: String,
-}
-
-impl fmt::Debug for EtcdAuth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EtcdAuth").field("user", &self.user).field("password", &"…").finish()
-    }
+    /// The password, never shown; its file is read anew for each connection.
+    pub password: SecretSource,
 }
 
 #[cfg(test)]

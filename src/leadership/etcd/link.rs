@@ -5,6 +5,7 @@
 //! sending and answer together, has one deadline here, and a client that failed is dropped with all its streams.
 
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
 
 use etcd_client::{
@@ -14,16 +15,10 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::config::{EtcdConfig, EtcdTls};
+use super::refusal::{is_refusal, words};
 use crate::leadership::coordinator::CoordinatorError;
 use crate::leadership::lease::ATTEMPT_LIMIT;
 use crate::leadership::record::{LeaseId, Members};
-
-/// gRPC: the caller is not who it says. An expired token shows so too, and a new connection brings a new one.
-const UNAUTHENTICATED: i32 = 16;
-/// gRPC: not allowed.
-const PERMISSION_DENIED: i32 = 7;
-/// gRPC: what etcd answers to a wrong user or password.
-const INVALID_ARGUMENT: i32 = 3;
 
 /// An open keepalive stream of one lease.
 pub(super) struct Keepalive {
@@ -85,8 +80,8 @@ impl Link {
             }
         };
         self.drop_client(generation).await;
-        let why = error.to_string();
-        if refusal(&error) {
+        let why = words(&error, &self.config);
+        if is_refusal(&error) {
             return Err(CoordinatorError::Denied { endpoint: name, why });
         }
         Err(CoordinatorError::Unreachable { endpoint: name, why })
@@ -127,7 +122,7 @@ impl Link {
             options = options.with_tls(tls_options(self.config.tls.as_ref()).await?);
         }
         if let Some(auth) = &self.config.auth {
-            options = options.with_user(&auth.user, &auth.password);
+            options = options.with_user(&auth.user, auth.password.current().await.expose());
         }
         Client::connect([url], Some(options)).await
     }
@@ -148,7 +143,12 @@ impl Link {
                 Some(client) => client,
                 None => self.connect(endpoint).await?,
             };
-            client.status().await.map(|_| client)
+            match client.status().await {
+                Ok(_) => Ok(client),
+                // A member that does not tell this user how it is has answered.
+                Err(error) if is_refusal(&error) => Ok(client),
+                Err(error) => Err(error),
+            }
         };
         match timeout(ATTEMPT_LIMIT, asked).await {
             Ok(Ok(client)) => {
@@ -160,33 +160,23 @@ impl Link {
     }
 }
 
-fn refusal(error: &Error) -> bool {
-    match error {
-        Error::GRpcStatus(status) => {
-            [UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT].contains(&i32::from(status.code()))
-        }
-        Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => true,
-        Error::IoError(_)
-        | Error::TransportError(_)
-        | Error::WatchError(_)
-        | Error::Utf8Error(_)
-        | Error::LeaseKeepAliveError(_)
-        | Error::ElectError(_)
-        | Error::EndpointError(_)
-        | Error::EndpointsNotManaged
-        | Error::Internal(_) => false,
-    }
+/// Reads the files of a certificate, key or authority; an error names the file.
+async fn pem(path: &Path) -> Result<Vec<u8>, Error> {
+    tokio::fs::read(path).await.map_err(|error| {
+        let named = format!("{} cannot be read: {error}", path.display());
+        Error::IoError(std::io::Error::new(error.kind(), named))
+    })
 }
 
 async fn tls_options(tls: Option<&EtcdTls>) -> Result<TlsOptions, Error> {
     let mut options = TlsOptions::new();
     let Some(tls) = tls else { return Ok(options.with_enabled_roots()) };
     options = match &tls.ca {
-        Some(ca) => options.ca_certificate(Certificate::from_pem(tokio::fs::read(ca).await?)),
+        Some(ca) => options.ca_certificate(Certificate::from_pem(pem(ca).await?)),
         None => options.with_enabled_roots(),
     };
     if let (Some(cert), Some(key)) = (&tls.cert, &tls.key) {
-        options = options.identity(Identity::from_pem(tokio::fs::read(cert).await?, tokio::fs::read(key).await?));
+        options = options.identity(Identity::from_pem(pem(cert).await?, pem(key).await?));
     }
     if let Some(name) = &tls.server_name {
         options = options.domain_name(name);

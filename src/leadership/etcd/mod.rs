@@ -6,12 +6,15 @@
 //! - A TTL of less than 2 s is granted as 2 s: the granted one counts.
 //! - A read-only transaction is linearizable as long as none of its reads asks to be serializable.
 //! - Streams ask for a leader behind the member, so that one on the wrong side of a partition ends them.
+//! - A token of a user ends with its time, with the member that gave it, and with any change of users or roles. What is asked
+//!   with one that is over is refused, and the next attempt, on a connection of its own, brings another.
 //!
 //! Deliberately absent: etcd's own election API (it knows no terms), retries (the machine's), and caching.
 
 mod config;
 mod keys;
 mod link;
+mod refusal;
 mod watch;
 
 use std::time::Duration;
@@ -27,7 +30,7 @@ use self::watch::EtcdWatch;
 use super::coordinator::{Coordinator, CoordinatorError, ElectionWatch, MOST_REPLICAS};
 use super::record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaderRecord, LeaseId, Members, RegisterOutcome,
-    RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy,
+    RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy, Win,
 };
 use crate::domain::{ElectionName, Term};
 
@@ -71,8 +74,13 @@ impl EtcdCoordinator {
         ])
     }
 
-    fn is_from(&self, election: &ElectionName, won: Revision) -> Compare {
-        Compare::mod_revision(self.keys.leader(election), CompareOp::Equal, won.0)
+    /// The key of that win: its lease as well, since revisions repeat after a restore.
+    fn is_from(&self, election: &ElectionName, won: Win) -> [Compare; 2] {
+        let key = self.keys.leader(election);
+        [
+            Compare::mod_revision(key.clone(), CompareOp::Equal, won.revision.0),
+            Compare::lease(key, CompareOp::Equal, won.lease.0),
+        ]
     }
 
     fn term_is_from(&self, election: &ElectionName, revision: Revision) -> Compare {
@@ -170,8 +178,7 @@ impl Coordinator for EtcdCoordinator {
         match campaign.vacancy {
             Vacancy::Absent => conditions.push(Compare::create_revision(leader_key, CompareOp::Equal, 0)),
             Vacancy::Leaseless(revision) => {
-                conditions.push(self.is_from(election, revision));
-                conditions.push(Compare::lease(leader_key, CompareOp::Equal, 0));
+                conditions.extend(self.is_from(election, Win { revision, lease: LeaseId::NONE }));
             }
         }
         let txn =
@@ -183,9 +190,8 @@ impl Coordinator for EtcdCoordinator {
         }
     }
 
-    async fn resign(&self, election: &ElectionName, won: Revision) -> Result<ResignOutcome, CoordinatorError> {
-        let mine =
-            crate::mutant!("etcd.resigns-anothers-win", instead of vec![self.is_from(election, won)] => Vec::new());
+    async fn resign(&self, election: &ElectionName, won: Win) -> Result<ResignOutcome, CoordinatorError> {
+        let mine = crate::mutant!("etcd.resigns-anothers-win", instead of Vec::from(self.is_from(election, won)) => Vec::new());
         let txn = Txn::new()
             .when(mine)
             .and_then([TxnOp::delete(self.keys.leader(election), None)])
@@ -202,8 +208,10 @@ impl Coordinator for EtcdCoordinator {
         let record = &transfer.record;
         let election = &record.election;
         let successor = self.keys.replica(&record.leader_id);
+        let [revision, lease] = self.is_from(election, transfer.won);
         let conditions = [
-            self.is_from(election, transfer.won),
+            revision,
+            lease,
             self.term_is_from(election, transfer.term_revision),
             Compare::lease(successor, CompareOp::Equal, record.lease_id.0),
         ];
@@ -266,11 +274,11 @@ impl Coordinator for EtcdCoordinator {
     async fn put_accepted(
         &self,
         election: &ElectionName,
-        won: Revision,
+        won: Win,
         accepted: &str,
     ) -> Result<AcceptedOutcome, CoordinatorError> {
         let txn = Txn::new()
-            .when([self.is_from(election, won)])
+            .when(self.is_from(election, won))
             .and_then([TxnOp::put(self.keys.accepted(election), accepted, None)])
             .or_else(self.read_leader(election));
         let response = self.txn(txn).await?;

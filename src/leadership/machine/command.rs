@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::types::{EndMode, OpId};
 use crate::domain::{Claim, ElectionName, Moment, ReplicaId, Term};
 use crate::leadership::reason::{EndReason, ExitReason, SessionState, Suspicion, TransitionReason};
-use crate::leadership::record::{LeaderRecord, LeaseId, Revision, Vacancy};
+use crate::leadership::record::{LeaderRecord, LeaseId, Revision, Vacancy, Win};
 
 /// What the shell is to do, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,8 +69,8 @@ pub enum Command {
         op: OpId,
         /// The election.
         election: ElectionName,
-        /// The revision of the win.
-        won: Revision,
+        /// The win.
+        won: Win,
     },
     /// Hand the election over: put the successor's record, if the leader key is of one's own win.
     Transfer {
@@ -80,8 +80,8 @@ pub enum Command {
         claim: Claim,
         /// The successor; any other that may lead where there is none.
         to: Option<ReplicaId>,
-        /// The revision of one's own win.
-        won: Revision,
+        /// One's own win.
+        won: Win,
         /// How the term key was seen.
         term_revision: Revision,
     },

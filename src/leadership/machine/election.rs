@@ -3,7 +3,7 @@
 use super::{Command, Failed, Machine, Note, OpId, Step, Timer};
 use crate::domain::{Claim, ElectionName, Moment, ReplicaId, TenureId, Term};
 use crate::leadership::reason::EndReason;
-use crate::leadership::record::{ElectionState, LeaseId, Revision, SeenLeader, Vacancy};
+use crate::leadership::record::{ElectionState, LeaseId, SeenLeader, Vacancy, Win};
 
 use super::EndMode;
 
@@ -48,14 +48,14 @@ pub(super) enum Phase {
     Settling,
     Leading(Tenure),
     Ending(Ending),
-    Clearing { won: Revision, op: Option<OpId>, failures: u32, heir: Heir },
+    Clearing { won: Win, op: Option<OpId>, failures: u32, heir: Heir },
 }
 
 /// A tenure that leads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Tenure {
     pub(super) claim: Claim,
-    pub(super) won: Revision,
+    pub(super) won: Win,
     pub(super) begun_at: Moment,
     /// When the end of the leader before was noticed.
     pub(super) vacant_since: Option<Moment>,
@@ -238,13 +238,13 @@ impl Machine {
         let before = election.seen.replace(state).and_then(|seen| seen.leader?.record);
         match &election.phase {
             Phase::Leading(tenure) => {
-                let won = tenure.won;
-                self.compare_own(step, name, won, leader.as_ref());
+                let tenure = tenure.clone();
+                self.compare_own(step, name, &tenure, leader.as_ref());
                 return;
             }
             Phase::Ending(ending) => {
-                let won = ending.tenure.won;
-                self.compare_own(step, name, won, leader.as_ref());
+                let tenure = ending.tenure.clone();
+                self.compare_own(step, name, &tenure, leader.as_ref());
                 return;
             }
             Phase::Campaigning { .. } | Phase::Clearing { .. } => return,
@@ -298,13 +298,14 @@ impl Machine {
     /// lead, else given up.
     fn own_record_found(&mut self, step: &mut Step, name: &ElectionName, claim: Claim, leader: SeenLeader) {
         let may = self.may_lead(name);
+        let won = leader.win();
         let Some(election) = self.election(name) else { return };
         let ended = election.last_ended == Some(claim.tenure_id);
         match leader.record {
             Some(record) if may && !ended && record.election == *name => {
                 self.begin(step, claim, leader.revision, record, crate::leadership::reason::TransitionReason::Adopted);
             }
-            Some(_) | None => self.give_up_key(step, name, leader.revision),
+            Some(_) | None => self.give_up_key(step, name, won),
         }
     }
 }

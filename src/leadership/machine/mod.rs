@@ -18,8 +18,8 @@
 //! - At most one operation per election is waited for; answers to any other are ignored, so late and doubled ones are
 //!   harmless.
 //! - A tenure is told to begin once, and the election does not stand again before its end was reported.
-//! - A record is one's own if it has one's id *and* one's live lease; a tenure goes on only while the key's revision is that
-//!   of its win.
+//! - A record is one's own if it has one's id *and* one's live lease; a tenure goes on only while the key is of its win, by
+//!   revision, lease and tenure id: a coordinator that was restored issues a revision twice.
 //! - A lost session ends every tenure; a tenure's own end ends only that one.
 //! - An unknown outcome is settled by reading, never assumed.
 //! - An abrupt end that is not reported within the teardown budget ends the process, and so does a worker runtime that does
@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use command::{Command, Note, Timer};
-pub use types::{Campaigned, EndMode, Event, Failed, HandedOver, Luck, Now, OpId, Report, Settings};
+pub use types::{Campaigned, EndMode, Event, Failed, HandedOver, Luck, Now, OpId, Report, Settings, Survey};
 pub use view::{ElectionView, LeadershipView};
 
 use crate::domain::{ElectionName, Moment};

@@ -1,7 +1,7 @@
 //! The session: one lease, its renewal, and what its loss means.
 
-use super::{Command, Failed, Machine, Note, OpId, Step, Timer};
-use crate::domain::Moment;
+use super::{Command, Failed, Machine, Note, OpId, Step, Survey, Timer};
+use crate::domain::{ElectionName, Moment};
 use crate::leadership::lease::Window;
 use crate::leadership::reason::{EndReason, SessionState, Suspicion};
 use crate::leadership::record::{Grant, LeaseId, RegisterOutcome, RenewOutcome};
@@ -236,11 +236,16 @@ impl Machine {
             self.register_again = true;
             return;
         }
-        let eligible = self.elections.values().filter(|e| e.eligible.is_ok() && !self.cordoned);
-        let eligible = eligible.map(|e| e.name.clone()).collect();
+        let eligible = self.shown();
         let op = self.op();
         self.registering = Some(op);
         step.push(Command::Register { op, lease, eligible });
+    }
+
+    /// The elections that this replica may lead, as its record shows them.
+    fn shown(&self) -> Vec<ElectionName> {
+        let eligible = self.elections.values().filter(|e| e.eligible.is_ok() && !self.cordoned);
+        eligible.map(|e| e.name.clone()).collect()
     }
 
     pub(super) fn register_soon(&mut self, step: &mut Step) {
@@ -275,14 +280,19 @@ impl Machine {
         }
     }
 
-    pub(super) fn surveyed(&mut self, step: &mut Step, op: OpId, outcome: Result<u32, Failed>) {
+    pub(super) fn surveyed(&mut self, step: &mut Step, op: OpId, outcome: Result<Survey, Failed>) {
         if self.surveying != Some(op) {
             return;
         }
         self.surveying = None;
         self.answered(step, outcome.is_ok());
-        if let Ok(replicas) = outcome {
-            self.replicas = replicas.max(1);
+        if let Ok(survey) = outcome {
+            self.replicas = survey.replicas.max(1);
+            // Deleted by hand, or of before a restore: nobody would hand over to a replica that does not show.
+            let wanted = self.session.lease().map(|lease| (lease, self.shown()));
+            if self.registered && self.registering.is_none() && survey.own != wanted {
+                self.register_soon(step);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::domain::{Claim, ElectionName, Term};
 use crate::leadership::reason::{EndReason, TransitionReason};
+use crate::leadership::record::Win;
 
 impl Machine {
     /// Whether this replica may hold the election: a record found on its lease is taken up then.
@@ -119,7 +120,7 @@ impl Machine {
                 if self.may_lead(name) {
                     self.begin(step, claim, revision, record, TransitionReason::Won);
                 } else {
-                    self.give_up_key(step, name, revision);
+                    self.give_up_key(step, name, Win { revision, lease: record.lease_id });
                 }
             }
             Ok(Campaigned::Lost(state)) => {

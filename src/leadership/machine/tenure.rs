@@ -4,7 +4,7 @@ use super::election::{Ending, Heir, Phase, Tenure};
 use super::{Command, EndMode, Failed, HandedOver, LONGEST_STAND_BACK, Machine, Note, OpId, Step, Timer};
 use crate::domain::{Claim, ElectionName, ReplicaId, Term};
 use crate::leadership::reason::{EndReason, ExitReason, TransitionReason};
-use crate::leadership::record::{ElectionState, LeaderRecord, ResignOutcome, Revision, SeenLeader};
+use crate::leadership::record::{ElectionState, LeaderRecord, ResignOutcome, Revision, SeenLeader, Win};
 
 impl Machine {
     pub(super) fn begin(
@@ -23,7 +23,9 @@ impl Machine {
         let vacant_since = election.vacant_since.take();
         election.reading = None;
         election.read_again = false;
-        let tenure = Tenure { claim: claim.clone(), won, begun_at: now, vacant_since, accepted: false, worked: false };
+        let own = Win { revision: won, lease };
+        let tenure =
+            Tenure { claim: claim.clone(), won: own, begun_at: now, vacant_since, accepted: false, worked: false };
         election.enter(Phase::Leading(tenure), now);
         election.seen = Some(ElectionState {
             leader: Some(SeenLeader { record: Some(record.clone()), revision: won, lease }),
@@ -195,11 +197,15 @@ impl Machine {
         &mut self,
         step: &mut Step,
         name: &ElectionName,
-        won: Revision,
+        tenure: &Tenure,
         leader: Option<&SeenLeader>,
     ) {
+        let of_it = |leader: &SeenLeader| {
+            let record = leader.record.as_ref();
+            leader.win() == tenure.won && record.is_some_and(|record| record.tenure_id == tenure.claim.tenure_id)
+        };
         let reason = match leader {
-            Some(leader) if leader.revision == won => return,
+            Some(leader) if of_it(leader) => return,
             Some(_) => EndReason::LeaderKeyTaken,
             None => EndReason::LeaderKeyGone,
         };
@@ -263,12 +269,12 @@ impl Machine {
     }
 
     /// Deletes a leader key of one's own win, and goes on trying until that is settled or the session is gone.
-    pub(super) fn give_up_key(&mut self, step: &mut Step, name: &ElectionName, won: Revision) {
+    pub(super) fn give_up_key(&mut self, step: &mut Step, name: &ElectionName, won: Win) {
         self.give_up_key_to(step, name, won, Heir::Nobody);
     }
 
     /// The same; an heir is tried first, once.
-    fn give_up_key_to(&mut self, step: &mut Step, name: &ElectionName, won: Revision, heir: Heir) {
+    fn give_up_key_to(&mut self, step: &mut Step, name: &ElectionName, won: Win, heir: Heir) {
         let now = step.now;
         let Some(election) = self.election(name) else { return };
         election.reading = None;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::domain::{Claim, ElectionName, Moment, ReplicaId, TenureId, Term};
 use crate::leadership::record::{
-    ElectionState, Grant, LeaderRecord, RegisterOutcome, RenewOutcome, ResignOutcome, Revision,
+    ElectionState, Grant, LeaderRecord, LeaseId, RegisterOutcome, RenewOutcome, ResignOutcome, Revision,
 };
 
 /// What the machine is told once.
@@ -79,6 +79,15 @@ pub enum HandedOver {
     To(ReplicaId),
     /// Nobody is there who may lead, or something was otherwise than seen: nothing was changed.
     ToNobody,
+}
+
+/// Who is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Survey {
+    /// How many replicas are registered.
+    pub replicas: u32,
+    /// This replica's own record, where there is one: the lease that it stands on, and the elections that it shows.
+    pub own: Option<(LeaseId, Vec<ElectionName>)>,
 }
 
 /// What the process tells the session's thread.
@@ -177,7 +186,7 @@ pub enum Event {
     /// The replica's record was put, or not.
     Registered(OpId, Result<RegisterOutcome, Failed>),
     /// The replicas were counted, or not.
-    Surveyed(OpId, Result<u32, Failed>),
+    Surveyed(OpId, Result<Survey, Failed>),
     /// An election's watch fired.
     Woken(ElectionName),
     /// An election's watch is over.

@@ -42,6 +42,8 @@ pub struct LeadershipView {
     pub deadline: Option<Moment>,
     /// Whether the coordinator answered last; `None` before the first answer.
     pub coordinator_up: Option<bool>,
+    /// Why it did not, in the words of the last operation that failed; the machine itself knows none.
+    pub trouble: Option<String>,
     /// Its members, as last asked.
     pub members: Members,
     /// Replicas registered, as last counted.
@@ -81,6 +83,7 @@ impl Machine {
             lease: held.map(|held| held.lease),
             deadline: held.map(|held| held.window.deadline()),
             coordinator_up: self.coordinator_up,
+            trouble: None,
             members,
             replicas: self.replicas,
             registered: self.registered,

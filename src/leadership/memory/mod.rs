@@ -17,7 +17,7 @@ use super::coordinator::{Coordinator, CoordinatorError, ElectionWatch, MOST_REPL
 use super::gate::Clock;
 use super::record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaseId, Members, RegisterOutcome, RenewOutcome,
-    ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome,
+    ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Win,
 };
 use crate::domain::{ElectionName, Moment, Term};
 
@@ -125,7 +125,7 @@ impl Coordinator for MemoryCoordinator {
         self.operate(|model, now| model.campaign(now, campaign))
     }
 
-    async fn resign(&self, election: &ElectionName, won: Revision) -> Result<ResignOutcome, CoordinatorError> {
+    async fn resign(&self, election: &ElectionName, won: Win) -> Result<ResignOutcome, CoordinatorError> {
         self.operate(|model, now| model.resign(now, election, won))
     }
 
@@ -154,7 +154,7 @@ impl Coordinator for MemoryCoordinator {
     async fn put_accepted(
         &self,
         election: &ElectionName,
-        won: Revision,
+        won: Win,
         accepted: &str,
     ) -> Result<AcceptedOutcome, CoordinatorError> {
         self.operate(|model, now| model.put_accepted(now, election, won, accepted))

@@ -10,7 +10,7 @@ use crate::domain::{ElectionName, Moment, ReplicaId, Term};
 use crate::leadership::record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaderRecord, LeaseId, RegisterOutcome,
     RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, SeenLeader, Transfer, TransferOutcome,
-    Vacancy,
+    Vacancy, Win,
 };
 
 /// The keys of one election.
@@ -142,10 +142,10 @@ impl MemoryModel {
     }
 
     /// See [`Coordinator::resign`](super::super::Coordinator::resign).
-    pub fn resign(&mut self, now: Moment, election: &ElectionName, won: Revision) -> ResignOutcome {
+    pub fn resign(&mut self, now: Moment, election: &ElectionName, won: Win) -> ResignOutcome {
         self.lapse(now);
         let found = self.state(election).leader;
-        if found.as_ref().is_none_or(|leader| leader.revision != won) {
+        if found.as_ref().is_none_or(|leader| leader.win() != won) {
             return ResignOutcome::NotMine { found };
         }
         let revision = self.change();
@@ -159,7 +159,7 @@ impl MemoryModel {
     pub fn transfer(&mut self, now: Moment, transfer: &Transfer) -> TransferOutcome {
         self.lapse(now);
         let found = self.state(&transfer.record.election);
-        let mine = found.leader.as_ref().is_some_and(|leader| leader.revision == transfer.won);
+        let mine = found.leader.as_ref().is_some_and(|leader| leader.win() == transfer.won);
         let there =
             self.replicas.get(&transfer.record.leader_id).is_some_and(|r| r.lease_id == transfer.record.lease_id);
         if mine && there && found.term_revision == transfer.term_revision {
@@ -193,16 +193,10 @@ impl MemoryModel {
     }
 
     /// See [`Coordinator::put_accepted`](super::super::Coordinator::put_accepted).
-    pub fn put_accepted(
-        &mut self,
-        now: Moment,
-        election: &ElectionName,
-        won: Revision,
-        accepted: &str,
-    ) -> AcceptedOutcome {
+    pub fn put_accepted(&mut self, now: Moment, election: &ElectionName, won: Win, accepted: &str) -> AcceptedOutcome {
         self.lapse(now);
         let found = self.state(election).leader;
-        if found.as_ref().is_none_or(|leader| leader.revision != won) {
+        if found.as_ref().is_none_or(|leader| leader.win() != won) {
             return AcceptedOutcome::NotLeader { found };
         }
         self.change();

@@ -17,7 +17,7 @@
 //! - The program's environment is `PATH`, `LANG`, `LC_ALL` and `TZ` of the replica, the variables that the job names, and
 //!   `BURSAR_TERM`, `BURSAR_SCOPE`, `BURSAR_IDEMPOTENCY_KEY`; nothing of bursar's own configuration, and no file that it has open.
 //! - Its output is read to the end and kept to [`wire::MOST_OUTPUT`]; what a killed, crashed or timed-out program did is not
-//!   known.
+//!   known, nor what one did that exits with another code than 0, 65 and 75.
 //!
 //! Deliberately absent: a shell, a working directory of choice (it is `/`), another user, control groups (they need rights
 //! that a replica should not have).
@@ -45,6 +45,10 @@ use crate::store::Call;
 
 /// The program says: nothing was done, try again (`EX_TEMPFAIL`).
 const TRY_AGAIN: i32 = 75;
+/// The program says: nothing was done, and another try would come to the same (`EX_DATAERR`).
+const NOTHING_DONE: i32 = 65;
+/// What a shell exits with when a signal ended the program that it ran, whose number is added.
+const SIGNALLED: std::ops::RangeInclusive<i32> = 129..=192;
 /// Variables that every program gets from the replica's environment.
 const INHERITED: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
 /// `PATH` where the replica has none.
@@ -123,7 +127,8 @@ pub fn order(
     }
 }
 
-/// What an ended process means for its unit. Pure.
+/// What an ended process means for its unit. Pure. Only the codes of which the program knows that they are asked for prove anything:
+/// whatever else ended it, it may have done its work, or a part.
 #[must_use]
 pub fn outcome(ended: Ended) -> CallOutcome {
     let told = |what: String| {
@@ -137,7 +142,13 @@ pub fn outcome(ended: Ended) -> CallOutcome {
         Ending::Exited(TRY_AGAIN) => {
             CallOutcome::Failed { error: told(format!("exit {TRY_AGAIN}: try again")), permanent: false }
         }
-        Ending::Exited(code) => CallOutcome::Failed { error: told(format!("exit {code}")), permanent: true },
+        Ending::Exited(NOTHING_DONE) => {
+            CallOutcome::Failed { error: told(format!("exit {NOTHING_DONE}: nothing was done")), permanent: true }
+        }
+        Ending::Exited(code) if SIGNALLED.contains(&code) => {
+            CallOutcome::Unknown { error: told(format!("exit {code}: signal {} ended what it ran", code - 128)) }
+        }
+        Ending::Exited(code) => CallOutcome::Mismatch { error: told(format!("exit {code}")) },
         Ending::Signalled(signal) => CallOutcome::Unknown { error: told(format!("ended by signal {signal}")) },
         Ending::TimedOut => CallOutcome::Unknown { error: told("killed at its time-out".to_owned()) },
         Ending::DeadlinePassed => CallOutcome::Unknown { error: "killed at the lease's deadline".to_owned() },

@@ -49,6 +49,8 @@ pub enum Unsent {
     Unsigned(String),
     /// What was to be sent cannot be put into a request.
     Unfit(String),
+    /// The receiver has asked for a wait, which is not over.
+    NotYet(Duration),
 }
 
 /// An answer.
@@ -192,6 +194,8 @@ pub enum Verdict {
         after: Option<Duration>,
         /// For a person.
         why: String,
+        /// Whether it may be this instruction's own doing (a status in `not_done`): else it says nothing about it.
+        of_unit: bool,
     },
     /// The sending to this receiver stops; the instruction is as before the try.
     StopReceiver {
@@ -281,8 +285,14 @@ fn unsent_verdict(unsent: &Unsent) -> Verdict {
     match unsent {
         Unsent::NoLeave | Unsent::TooLate => Verdict::NotSent,
         Unsent::NotConnected(why) | Unsent::Unsigned(why) | Unsent::Unfit(why) => {
-            Verdict::Undone { left: false, after: None, why: why.clone() }
+            Verdict::Undone { left: false, after: None, why: why.clone(), of_unit: false }
         }
+        Unsent::NotYet(after) => Verdict::Undone {
+            left: false,
+            after: Some(*after),
+            why: "the receiver asked for a wait, which is not over".to_owned(),
+            of_unit: false,
+        },
         Unsent::Untrusted(why) => Verdict::StopReceiver { reason: StopReason::Tls, why: why.clone() },
     }
 }
@@ -290,10 +300,7 @@ fn unsent_verdict(unsent: &Unsent) -> Verdict {
 fn answered(response: &Response, rules: &ReceiverDefinition, asked: Asked<'_>) -> Verdict {
     let status = response.status;
     let why = || format!("answered {status}");
-    let after = || {
-        let value = response.retry_after.as_deref()?;
-        retry_after(value, response.date.as_deref(), asked.store_now)
-    };
+    let after = || asked_for(response, asked.store_now);
     if (200..=299).contains(&status) || ((300..400).contains(&status) && crate::mutant!("http.redirect-taken-for-done"))
     {
         return success(response, asked.expected);
@@ -308,9 +315,10 @@ fn answered(response: &Response, rules: &ReceiverDefinition, asked: Asked<'_>) -
         let in_doubt = asked.in_doubt && !crate::mutant!("http.rejected-after-an-unknown-try");
         return if in_doubt { Verdict::RefusedInDoubt { status } } else { Verdict::Rejected { status } };
     }
-    let undone = rules.not_done.contains(&status) || status == 425 || status == 429;
+    let not_now = matches!(status, 425 | 429);
+    let undone = rules.not_done.contains(&status) || not_now;
     if undone || (status >= 500 && crate::mutant!("http.5xx-taken-for-undone")) {
-        return Verdict::Undone { left: true, after: after(), why: why() };
+        return Verdict::Undone { left: true, after: after(), why: why(), of_unit: !not_now };
     }
     match (stops(status), rules.idempotent) {
         (Some(reason @ (StopReason::Unauthorized | StopReason::Forbidden)), _) | (Some(reason), true) => {
@@ -318,6 +326,22 @@ fn answered(response: &Response, rules: &ReceiverDefinition, asked: Asked<'_>) -
         }
         (None, true) if status == 409 || (500..=599).contains(&status) => Verdict::Later { after: after(), why: why() },
         (Some(_) | None, _) => Verdict::Unknown { why: why() },
+    }
+}
+
+/// The wait that an answer asks for.
+fn asked_for(response: &Response, store_now: DateTime<Utc>) -> Option<Duration> {
+    let value = response.retry_after.as_deref()?;
+    retry_after(value, response.date.as_deref(), store_now)
+}
+
+/// How long nothing at all is to be sent to a receiver that was seen to answer so: 429 and 503 are about the receiver, whatever
+/// they were the answer to.
+#[must_use]
+pub fn quiet_for(seen: &Seen, store_now: DateTime<Utc>) -> Option<Duration> {
+    match seen {
+        Seen::Answer(response) if matches!(response.status, 429 | 503) => asked_for(response, store_now),
+        Seen::Answer(_) | Seen::Unsent(_) | Seen::Silence(_) => None,
     }
 }
 

@@ -102,6 +102,7 @@ fn what_never_left_is_undone_and_what_may_have_left_is_unknown() {
         (Seen::Unsent(Unsent::NotConnected(text())), "undone"),
         (Seen::Unsent(Unsent::Unsigned(text())), "undone"),
         (Seen::Unsent(Unsent::Unfit(text())), "undone"),
+        (Seen::Unsent(Unsent::NotYet(Duration::from_secs(1))), "undone"),
         (Seen::Unsent(Unsent::Untrusted(text())), "stopped"),
         (Seen::Silence(text()), "unknown"),
     ] {
@@ -118,6 +119,30 @@ fn a_wait_that_was_asked_for_is_handed_on() {
         let verdict = judge(&Seen::Answer(Response { status, retry_after, ..Response::default() }), true, false);
         let (Verdict::Undone { after, .. } | Verdict::Later { after, .. }) = &verdict else { panic!("{verdict:?}") };
         assert_eq!((verdict.as_str(), *after), (expected, Some(Duration::from_secs(90))));
+    }
+}
+
+#[test]
+fn a_wait_is_the_receivers_where_the_answer_is_about_it() {
+    let store_now = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
+    for (status, expected) in [(429, true), (503, true), (409, false), (425, false), (200, false)] {
+        let retry_after = Some("90".to_owned());
+        let seen = Seen::Answer(Response { status, retry_after, ..Response::default() });
+        let wait = quiet_for(&seen, store_now);
+        assert_eq!(wait, expected.then_some(Duration::from_secs(90)), "{status}");
+    }
+    assert_eq!(quiet_for(&answer(429, ""), store_now), None, "it names none");
+}
+
+#[test]
+fn only_a_status_that_its_owner_lists_says_that_nothing_was_done_about_the_instruction_itself() {
+    let of_unit = |seen: Seen| match judge(&seen, true, false) {
+        Verdict::Undone { of_unit, .. } => of_unit,
+        other => panic!("{other:?}"),
+    };
+    assert!(of_unit(answer(503, "")));
+    for seen in [answer(425, ""), answer(429, ""), Seen::Unsent(Unsent::NotConnected("x".to_owned()))] {
+        assert!(!of_unit(seen.clone()), "{seen:?}");
     }
 }
 

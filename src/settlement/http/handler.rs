@@ -50,7 +50,7 @@ impl OutsideHandler for HttpHandler {
 
     async fn call(&self, call: &Call, taken_at: Moment, departure: &Departure) -> CallOutcome {
         let Some(store_time) = (self.store_time)() else {
-            return CallOutcome::Failed { error: "the store's time is not known yet".to_owned(), permanent: false };
+            return CallOutcome::NotNow { error: "the store's time is not known yet".to_owned(), after: None };
         };
         let Some(not_after) = self.not_after(call.age, taken_at) else {
             let error = "the receiver may have forgotten its key: it is not sent again".to_owned();
@@ -80,6 +80,7 @@ fn outcome(verdict: Verdict) -> CallOutcome {
         Verdict::Mismatch { why: error } => CallOutcome::Mismatch { error },
         Verdict::Later { after: Some(after), why: error } => CallOutcome::PutOff { error, after, in_doubt: true },
         Verdict::Later { after: None, why: error } | Verdict::Unknown { why: error } => CallOutcome::Unknown { error },
+        Verdict::Undone { after, why: error, of_unit: false, left: _ } => CallOutcome::NotNow { error, after },
         Verdict::Undone { after: Some(after), why: error, .. } => CallOutcome::PutOff { error, after, in_doubt: false },
         Verdict::Undone { after: None, why: error, .. } => CallOutcome::Failed { error, permanent: false },
         Verdict::StopReceiver { reason, why } => CallOutcome::Stopped { reason: reason.as_str(), why },

@@ -1,4 +1,5 @@
-//! What all that is sent to one origin shares: how many requests are on the wire, and how many leave in a second. Where several jobs
+//! What all that is sent to one origin by this process shares: how many requests are on the wire, how many leave in a second, and
+//! the wait that the receiver asked for (429 and 503 with `Retry-After`; of this process's memory, no stop that is on record). Where several jobs
 //! send to it, the strictest limits of those that did so lately hold for all: they are the receiver's.
 //!
 //! Invariant: whoever came first goes first.
@@ -35,6 +36,8 @@ struct State {
     in_use: BTreeMap<Own, Moment>,
     on_the_wire: u32,
     pace: Pace,
+    /// Nothing leaves before this: the receiver asked for it.
+    quiet_until: Moment,
 }
 
 impl State {
@@ -88,6 +91,17 @@ impl Limits {
         Some(per_second.map_or(Duration::ZERO, |per_second| state.pace.take(now, per_second)))
     }
 
+    /// The receiver asks for a wait: nothing leaves for it before it is over.
+    pub(super) fn be_quiet(&self, until: Moment) {
+        let mut state = self.state();
+        state.quiet_until = state.quiet_until.max(until);
+    }
+
+    /// How much of that wait is left.
+    pub(super) fn quiet_for(&self, now: Moment) -> Option<Duration> {
+        Some(self.state().quiet_until.since(now)).filter(|wait| !wait.is_zero())
+    }
+
     /// Requests by these rules that could go on the wire now.
     pub(super) fn free(&self, rules: &ReceiverDefinition) -> usize {
         let mut state = self.state();
@@ -112,6 +126,17 @@ mod tests {
         // A minute after its last request, a job's limits are nobody's any more.
         assert!(limits.try_enter((None, 3), at(70)).is_some());
         assert_eq!(limits.try_enter((None, 3), at(70)), None);
+    }
+
+    #[test]
+    fn the_longest_wait_that_was_asked_for_holds_for_all() {
+        let limits = Limits::default();
+        let at = |seconds| Moment::after_boot(Duration::from_secs(seconds));
+        assert_eq!(limits.quiet_for(at(5)), None);
+        limits.be_quiet(at(60));
+        limits.be_quiet(at(30));
+        assert_eq!(limits.quiet_for(at(20)), Some(Duration::from_secs(40)));
+        assert_eq!(limits.quiet_for(at(60)), None, "it is over");
     }
 
     #[test]

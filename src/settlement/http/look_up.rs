@@ -1,7 +1,7 @@
 //! A look-up by key: what a receiver that was not heard says when it is asked. It can prove that a payment was made, and
 //! nothing else: one that is not found may be on its way.
 
-use super::answer::{Body, Seen};
+use super::answer::{Body, Seen, Unsent};
 use super::echo::{Echo, Expected, echo, every_status_is_one_of};
 
 /// Words in `status` that say that the payment was made. A receiver that has none of them answers a look-up with 200 only
@@ -21,6 +21,8 @@ pub enum LookUp {
         /// In what.
         why: String,
     },
+    /// Leave to ask was refused: it was not asked.
+    NoLeave,
     /// Proves nothing.
     Nothing {
         /// For a person.
@@ -33,7 +35,13 @@ pub enum LookUp {
 pub fn look_up_verdict(seen: &Seen, expected: &Expected) -> LookUp {
     let nothing = |why: String| LookUp::Nothing { why };
     let response = match seen {
-        Seen::Unsent(_) => return nothing("the look-up was not sent".to_owned()),
+        Seen::Unsent(Unsent::NoLeave | Unsent::TooLate) => return LookUp::NoLeave,
+        Seen::Unsent(
+            Unsent::NotConnected(why) | Unsent::Untrusted(why) | Unsent::Unsigned(why) | Unsent::Unfit(why),
+        ) => return nothing(format!("the look-up was not sent: {why}")),
+        Seen::Unsent(Unsent::NotYet(_)) => {
+            return nothing("the look-up was not sent: the receiver asked for a wait".to_owned());
+        }
         Seen::Silence(_) => return nothing("the look-up was not answered".to_owned()),
         Seen::Answer(response) => response,
     };
@@ -91,6 +99,15 @@ mod tests {
         }
         let other = r#"{"key":"k","amount_minor":"1","currency":"EUR"}"#;
         assert!(matches!(judge(200, other), LookUp::Mismatch { .. }));
+        let unsent = |unsent| look_up_verdict(&Seen::Unsent(unsent), &Expected::default());
+        assert_eq!(unsent(Unsent::NoLeave), LookUp::NoLeave);
+        for (why, unsent) in [
+            ("no route", unsent(Unsent::NotConnected("no route".to_owned()))),
+            ("expired", unsent(Unsent::Untrusted("expired".to_owned()))),
+            ("no such file", unsent(Unsent::Unsigned("no such file".to_owned()))),
+        ] {
+            assert!(matches!(&unsent, LookUp::Nothing { why: told } if told.contains(why)), "{unsent:?}");
+        }
         assert!(matches!(look_up_verdict(&Seen::Silence(String::new()), &Expected::default()), LookUp::Nothing { .. }));
     }
 }

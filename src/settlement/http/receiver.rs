@@ -9,16 +9,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
-use tokio_rustls::TlsConnector;
 
-use super::answer::{Asked, Seen, Unsent, Verdict, verdict};
+use super::answer::{Asked, Seen, Unsent, Verdict, quiet_for, verdict};
 use super::client::{Connection, Outgoing, connect};
 use super::echo::Expected;
 use super::limits::Limits;
 use super::look_up::{LookUp, look_up_verdict};
 use super::secrets::{Secrets, SigningKey};
 use super::signature::{self, Signed};
-use super::tls;
+use super::tls::Tls;
 use crate::clock;
 use crate::domain::Moment;
 use crate::domain::job::fingerprint;
@@ -81,7 +80,7 @@ pub enum ReceiverError {
 pub struct Receiver {
     rules: ReceiverDefinition,
     address: WebAddress,
-    tls: Option<TlsConnector>,
+    tls: Option<Tls>,
     secrets: Secrets,
     limits: Arc<Limits>,
     idle: Mutex<Vec<(Connection, Moment)>>,
@@ -104,7 +103,7 @@ impl Receiver {
             secure |= WebAddress::for_key(url, "k")?.is_secure();
         }
         let ca = rules.tls_ca.as_ref().map(PathBuf::from);
-        let tls = if secure { Some(tls::connector(ca.as_deref()).map_err(ReceiverError::Authorities)?) } else { None };
+        let tls = if secure { Some(Tls::new(ca).map_err(ReceiverError::Authorities)?) } else { None };
         Ok(Self {
             address,
             tls,
@@ -143,7 +142,7 @@ impl Receiver {
         let expected = Expected::of(request.key, request.body);
         let reuse = self.rules.idempotent || crate::mutant!("http.connection-used-again");
         let seen = self.exchange("POST", &self.address, request, departure, reuse).await;
-        let store_now = request.store_time.at(clock::boottime());
+        let store_now = self.heed(&seen, request);
         let asked = Asked { expected: &expected, term: request.fence.term, in_doubt: request.in_doubt, store_now };
         verdict(&seen, &self.rules, asked)
     }
@@ -156,11 +155,36 @@ impl Receiver {
         let seen = match WebAddress::for_key(url, request.key) {
             Ok(address) => {
                 let asking = Request { body: &[], ..*request };
-                self.exchange("GET", &address, &asking, departure, false).await
+                let seen = self.exchange("GET", &address, &asking, departure, false).await;
+                self.heed(&seen, request);
+                seen
             }
             Err(error) => Seen::Unsent(Unsent::Unfit(error.to_string())),
         };
         Some(look_up_verdict(&seen, &expected))
+    }
+
+    /// How long it is to be sent nothing, as it asked for itself; `None`: it may be.
+    #[must_use]
+    pub fn quiet_for(&self) -> Option<Duration> {
+        self.limits.quiet_for(clock::boottime())
+    }
+
+    /// Takes in the wait that an answer asks for. Answers the store's time now.
+    fn heed(&self, seen: &Seen, request: &Request<'_>) -> DateTime<Utc> {
+        let now = clock::boottime();
+        let store_now = request.store_time.at(now);
+        if let Some(wait) = quiet_for(seen, store_now) {
+            if self.limits.quiet_for(now).is_none() && !wait.is_zero() {
+                tracing::warn!(
+                    receiver = self.origin(),
+                    wait_s = wait.as_secs(),
+                    "a receiver asked for a wait: nothing is sent to it before"
+                );
+            }
+            self.limits.be_quiet(now + wait);
+        }
+        store_now
     }
 
     async fn exchange(
@@ -203,13 +227,23 @@ impl Receiver {
         departure: &Departure,
         reuse: bool,
     ) -> Result<Connection, Unsent> {
-        let tls = if address.is_secure() { self.tls.as_ref() } else { None };
+        let tls = match self.tls.as_ref().filter(|_| address.is_secure()) {
+            Some(tls) => Some(tls.connector(clock::boottime()).await),
+            None => None,
+        };
+        if let Some(wait) = self.quiet_for() {
+            return Err(Unsent::NotYet(wait));
+        }
         for _ in 0..CONNECTS_MOST {
             let kept = if reuse { self.kept() } else { None };
             let mut connection = match kept {
                 Some(connection) => connection,
-                None => connect(address, tls, self.rules.timeout).await?,
+                None => connect(address, tls.as_ref(), self.rules.timeout).await?,
             };
+            // Also what was taken before the receiver asked for it, and waited for its turn.
+            if let Some(wait) = self.quiet_for() {
+                return Err(Unsent::NotYet(wait));
+            }
             departure.depart().await.map_err(|_| Unsent::NoLeave)?;
             if request.not_after.is_some_and(|last| clock::boottime() >= last) {
                 return Err(Unsent::TooLate);

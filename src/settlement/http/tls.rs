@@ -1,16 +1,24 @@
-//! TLS of requests: rustls with ring; the system's authorities, or those of a file. One's own certificate is not shown.
+//! TLS of requests: rustls with ring; the system's authorities, or those of a file, which is read anew when it changes. One's
+//! own certificate is not shown.
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpStream;
+use tokio::sync::Mutex;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{TlsConnector, rustls};
+
+use crate::domain::Moment;
+
+/// How long what was read is taken for what is there.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// Why a handshake failed.
 pub(super) enum HandshakeError {
@@ -20,13 +28,58 @@ pub(super) enum HandshakeError {
     Lost(String),
 }
 
-/// Sets up TLS once for a receiver.
-pub(super) fn connector(ca: Option<&Path>) -> Result<TlsConnector, String> {
+/// TLS to a receiver.
+pub(super) struct Tls {
+    /// Its authorities' file; without one the system's count, as they were at the start.
+    ca: Option<PathBuf>,
+    read: Mutex<Read>,
+}
+
+struct Read {
+    at: Option<Moment>,
+    authorities: Option<Vec<u8>>,
+    connector: TlsConnector,
+}
+
+impl Tls {
+    /// Reads the authorities a first time.
+    pub(super) fn new(ca: Option<PathBuf>) -> Result<Self, String> {
+        let authorities = ca.as_ref().map(std::fs::read).transpose().map_err(|error| error.to_string())?;
+        let connector = connector(authorities.as_deref())?;
+        Ok(Self { ca, read: Mutex::new(Read { at: None, authorities, connector }) })
+    }
+
+    /// What connects now. The file is looked at no more than once a second; where it cannot be used, what was read last
+    /// stays in use.
+    pub(super) async fn connector(&self, now: Moment) -> TlsConnector {
+        let mut read = self.read.lock().await;
+        if let Some(path) = &self.ca
+            && read.at.is_none_or(|at| now.since(at) >= FRESH)
+        {
+            read.at = Some(now);
+            if let Some(authorities) =
+                tokio::fs::read(path).await.ok().filter(|found| read.authorities.as_ref() != Some(found))
+            {
+                match connector(Some(&authorities)) {
+                    Ok(connector) => read.connector = connector,
+                    Err(problem) => {
+                        let file = path.display();
+                        tracing::warn!(%file, problem, "a receiver's authorities cannot be used; those before are");
+                    }
+                }
+                read.authorities = Some(authorities);
+            }
+        }
+        read.connector.clone()
+    }
+}
+
+/// Sets up TLS: the authorities in PEM, or the system's.
+fn connector(authorities: Option<&[u8]>) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
-    match ca {
-        Some(path) => {
-            let certificates = CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())?;
-            for certificate in certificates {
+    match authorities {
+        Some(pem) => {
+            for certificate in CertificateDer::pem_slice_iter(pem) {
                 let certificate = certificate.map_err(|error| error.to_string())?;
                 roots.add(certificate).map_err(|error| error.to_string())?;
             }

@@ -9,7 +9,7 @@ use crate::domain::instruction::InstructionKind;
 use crate::store::approvals::{FOUND_ON, found_import, found_payout, found_release, judge};
 use crate::store::{
     ActDone, Actor, ApprovalState, ApprovalView, DecideOutcome, Decision, DecisionView, FourEyesOutcome, GuardedAct,
-    ReleaseOutcome, ResolveOutcome, RevertOutcome, resolve,
+    ReleaseOutcome, ResolveOutcome, RevertOutcome, nothing_waits, resolve,
 };
 
 /// Whether an act has been seen by two.
@@ -164,8 +164,9 @@ impl MemoryState {
                 let is = |found: &&Instruction| found.kind == InstructionKind::Payout && found.key == *key;
                 let found = self.instructions.values().find(is).ok_or_else(|| format!("there is no payout {key}"))?;
                 resolve(found.state, resolution, self.ground(found, now))?;
-                Ok(found_payout(found.state, found.reason, found.attempts, found.in_doubt))
+                Ok(found_payout(found.state, found.reason, found.in_doubt))
             }
+            GuardedAct::ResolveCall { run, unit, key: _, word } => self.look_at_call(*run, unit, word, now),
             GuardedAct::ReleasePayouts { run, keys } => {
                 if !self.runs.contains_key(run) {
                     return Err(format!("there is no run {run}"));
@@ -202,9 +203,17 @@ impl MemoryState {
                     ResolveOutcome::NotFound | ResolveOutcome::Waits { .. } => gone("payout"),
                 }
             }
+            GuardedAct::ResolveCall { run, unit, key: _, word } => {
+                match self.resolve_call((*run, unit), word, reason, actor, Eyes::Both, now).into_inner() {
+                    ResolveOutcome::Resolved { was, now } => Ok(ActDone::Resolved { was, now }),
+                    ResolveOutcome::Refused { why, .. } => Err(why),
+                    ResolveOutcome::NotFound | ResolveOutcome::Waits { .. } => gone("call"),
+                }
+            }
             GuardedAct::ReleasePayouts { run, keys } => {
                 match self.release_payouts(*run, keys, reason, actor, Eyes::Both, now).into_inner() {
                     ReleaseOutcome::Released { payouts } => Ok(ActDone::Released { payouts }),
+                    ReleaseOutcome::Unmatched { keys } => Err(nothing_waits(&keys)),
                     ReleaseOutcome::NotFound | ReleaseOutcome::Waits { .. } => gone("run"),
                 }
             }

@@ -283,7 +283,9 @@ impl MemoryState {
             .map(|found| found.unit_id)
             .collect();
         let in_store = |batch: i64| {
-            let settled = |unit: &&super::rows::Unit| unit.batch_id == Some(batch) && unit.state == UnitState::Settled;
+            let settled = |unit: &&super::rows::Unit| {
+                unit.batch_id == Some(batch) && matches!(unit.state, UnitState::Settled | UnitState::Empty)
+            };
             self.units.values().filter(settled).any(|unit| !calls.contains(&unit.id))
         };
         let mut bad = Vec::new();
@@ -295,7 +297,7 @@ impl MemoryState {
             bad.extend(runs.map(|run| format!("run {} was opened while halted", run.id)));
             let batches =
                 self.batches.iter().filter(|batch| within(&batch.election, batch.committed_at)).filter(|b| {
-                    b.carried > 0 || b.empty > 0 || b.instructions > 0 || (b.settled > 0 && in_store(b.id))
+                    b.carried > 0 || b.instructions > 0 || ((b.settled > 0 || b.empty > 0) && in_store(b.id))
                 });
             bad.extend(batches.map(|batch| format!("batch {} was committed while halted", batch.id)));
             let sent = self

@@ -140,7 +140,10 @@ impl MemoryState {
         }
         bad.extend(standing.iter().filter(|(_, count)| **count > 1).map(|(id, _)| format!("{id:?} stands twice")));
         for unit in self.units.values().filter(|unit| unit.state == UnitState::Empty) {
-            if self.journals_of(unit).next().is_some() || self.instructions_of(unit).next().is_some() {
+            // A call of which a person said that nothing was done leaves its unit empty, and is no effect.
+            let undone =
+                |found: &Instruction| found.kind == InstructionKind::Call && found.state == InstructionState::Rejected;
+            if self.journals_of(unit).next().is_some() || !self.instructions_of(unit).all(undone) {
                 bad.push(format!("unit {} is empty and has an effect", unit.key));
             }
         }

@@ -125,7 +125,7 @@ impl MemoryState {
         let ends = |record: &&&CallRecord| match &record.fate {
             CallFate::Done => true,
             CallFate::Failed { again_in, .. } | CallFate::Unknown { again_in, .. } => again_in.is_none(),
-            CallFate::NotSent | CallFate::Stopped { .. } => false,
+            CallFate::NotSent | CallFate::Stopped { .. } | CallFate::PutOff { .. } => false,
         };
         let settled = as_expected.iter().filter(|record| record.fate == CallFate::Done).count() as u64;
         let counts = BatchCounts { settled, ..BatchCounts::default() };
@@ -175,6 +175,12 @@ impl MemoryState {
                 call.last_error = Some(bounded(error));
                 call.next_attempt_at = Some(now + span(wait(*again_in)));
                 call.not_sent(unit.attempts > 0);
+                return;
+            }
+            CallFate::PutOff { error, again_in } => {
+                call.state = as_it_was;
+                call.last_error = Some(bounded(error));
+                call.next_attempt_at = Some(now + span(wait(*again_in)));
                 return;
             }
             CallFate::Done => {

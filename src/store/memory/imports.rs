@@ -17,6 +17,11 @@ use crate::store::{
 };
 
 impl MemoryState {
+    /// Whether any entry of a merchant has ever come in.
+    pub(super) fn is_merchant_known(&self, merchant: &str) -> bool {
+        self.entries.values().any(|entry| entry.new.merchant == merchant)
+    }
+
     /// Imports a file.
     pub(super) fn import(
         &mut self,

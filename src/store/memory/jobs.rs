@@ -7,10 +7,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::rows::{Job, Run};
 use super::state::{Done, MemoryState};
-use crate::domain::Claim;
 use crate::domain::job::JobDefinition;
 use crate::domain::run::RunKind;
-use crate::store::{JobChange, JobChangeOutcome, JobRow, JobsView, TickFate, TickRecord, TicksOutcome, TicksRecord};
+use crate::domain::{Claim, ElectionName, JobName};
+use crate::store::{
+    JobChange, JobChangeOutcome, JobRow, JobsView, PauseView, RequestKind, RequestState, TakeOverOutcome, TickFate,
+    TickRecord, TicksOutcome, TicksRecord,
+};
 
 impl Job {
     pub(super) fn row(&self) -> JobRow {
@@ -22,6 +25,11 @@ impl Job {
             paused: self.paused.as_ref().map(|pause| pause.reason.clone()),
             pauses: self.pauses.clone(),
         }
+    }
+
+    /// Whether it is a job of that election now.
+    pub(super) fn is_of(&self, claim: &Claim) -> bool {
+        self.election == claim.election && self.removed_at.is_none()
     }
 
     /// Whether it is the row that the caller read.
@@ -42,7 +50,7 @@ pub(super) fn span(time: Duration) -> TimeDelta {
 
 impl MemoryState {
     pub(super) fn jobs_view(&self, claim: &Claim, now: DateTime<Utc>) -> JobsView {
-        let mine = self.jobs.values().filter(|job| job.election == claim.election && job.removed_at.is_none());
+        let mine = self.jobs.values().filter(|job| job.is_of(claim));
         let mut jobs: Vec<JobRow> = mine.map(Job::row).collect();
         jobs.sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
         JobsView { now, jobs, unreadable: Vec::new() }
@@ -73,14 +81,16 @@ impl MemoryState {
             (None, None) => match &change.definition {
                 Some(definition) => {
                     let id = self.next_id();
-                    Done::Commit(self.start(claim, id, definition, now))
+                    Done::Commit(self.start(claim, id, definition, now, None))
                 }
                 None => Done::RollBack(JobChangeOutcome::Changed(None)),
             },
             (Some(found), None) if found.removed_at.is_some() => match &change.definition {
                 Some(definition) => {
                     let (id, from) = (found.id, found.evaluated_until.max(now));
-                    Done::Commit(self.start(claim, id, definition, from))
+                    // A pause that lasts is an operator's word, and no edit of a schedule takes it back.
+                    let paused = found.paused.clone();
+                    Done::Commit(self.start(claim, id, definition, from, paused))
                 }
                 None => Done::RollBack(JobChangeOutcome::Changed(None)),
             },
@@ -95,6 +105,7 @@ impl MemoryState {
         id: i64,
         definition: &JobDefinition,
         evaluated_until: DateTime<Utc>,
+        paused: Option<PauseView>,
     ) -> JobChangeOutcome {
         let job = Job {
             id,
@@ -102,7 +113,7 @@ impl MemoryState {
             definition: definition.clone(),
             fingerprint: definition.fingerprint(),
             evaluated_until,
-            paused: None,
+            paused,
             pauses: Vec::new(),
             removed_at: None,
             term: claim.term.get(),
@@ -124,6 +135,34 @@ impl MemoryState {
             job.removed_at = Some(now);
             JobChangeOutcome::Changed(None)
         }
+    }
+
+    /// A job goes over to the claim's election as it is; what was asked for and not executed comes along.
+    pub(super) fn take_over(&mut self, claim: &Claim, name: &JobName, from: &ElectionName) -> Done<TakeOverOutcome> {
+        if let Some(halt) = self.fence_of(from).and_then(|fence| fence.halt) {
+            return Done::RollBack(TakeOverOutcome::Halted(halt));
+        }
+        let there = |job: &&mut Job| {
+            job.definition.name == *name && job.election == *from && *from != claim.election && job.removed_at.is_none()
+        };
+        let Some(job) = self.jobs.values_mut().find(there) else {
+            return Done::RollBack(TakeOverOutcome::NotThere);
+        };
+        job.election = claim.election.clone();
+        job.definition.election = claim.election.clone();
+        job.fingerprint = job.definition.fingerprint();
+        job.term = claim.term.get();
+        let row = job.row();
+        for request in self.requests.iter_mut().filter(|request| request.election == *from) {
+            let of_job = match &request.kind {
+                RequestKind::Trigger { job, .. } | RequestKind::Backfill { job, .. } => job == name,
+                RequestKind::RetryUnits { .. } => false,
+            };
+            if of_job && request.result == RequestState::Waiting {
+                request.election = claim.election.clone();
+            }
+        }
+        Done::Commit(TakeOverOutcome::Taken(Box::new(row)))
     }
 
     pub(super) fn record_ticks(

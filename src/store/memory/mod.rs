@@ -17,6 +17,7 @@ mod approvals;
 mod audit;
 mod audit_money;
 mod audit_payouts;
+mod call_acts;
 mod calls;
 mod fence;
 mod holds;

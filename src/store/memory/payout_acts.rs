@@ -7,10 +7,24 @@ use super::fence::Act;
 use super::rows::{Instruction, Released};
 use super::state::{Done, MemoryState};
 use crate::domain::instruction::{InstructionKind, InstructionState};
-use crate::domain::job::{HandlerDefinition, PayoutDefinition};
+use crate::domain::job::{HandlerDefinition, JobDefinition, PayoutDefinition};
+use crate::store::payout_words::keys_left;
 use crate::store::{
     Actor, GuardedAct, PayoutFilter, PayoutView, ReleaseOutcome, Resolution, ResolveGround, ResolveOutcome, resolve,
 };
+
+/// Whether a job of that definition sends its payouts.
+const fn sends(definition: &JobDefinition) -> bool {
+    match &definition.handler {
+        HandlerDefinition::Ledger(ledger) => match ledger.payout {
+            PayoutDefinition::Http(_) => true,
+            PayoutDefinition::None => false,
+        },
+        HandlerDefinition::Sql(_) | HandlerDefinition::Http(_) | HandlerDefinition::Command(_) => false,
+        #[cfg(feature = "chaos")]
+        HandlerDefinition::Probe(_) => false,
+    }
+}
 
 impl MemoryState {
     /// Payouts, in the order of ids.
@@ -49,6 +63,7 @@ impl MemoryState {
             next_attempt_at: found.next_attempt_at,
             receiver: found.receiver.clone(),
             reference: found.reference.clone(),
+            return_reference: found.return_reference.clone(),
             last_error: found.last_error.clone(),
             term: found.term,
             created_at: found.created_at,
@@ -104,15 +119,8 @@ impl MemoryState {
     /// What a person's word is measured by.
     pub(super) fn ground(&self, found: &Instruction, now: DateTime<Utc>) -> ResolveGround {
         // Elsewhere somebody else takes payouts from the store.
-        let only_sent = self.jobs.get(&found.job_id).is_some_and(|job| match &job.definition.handler {
-            HandlerDefinition::Ledger(ledger) => match ledger.payout {
-                PayoutDefinition::Http(_) => true,
-                PayoutDefinition::None => false,
-            },
-            HandlerDefinition::Sql(_) | HandlerDefinition::Http(_) | HandlerDefinition::Command(_) => false,
-            #[cfg(feature = "chaos")]
-            HandlerDefinition::Probe(_) => false,
-        });
+        let only_sent =
+            self.was_to_send(found) && self.jobs.get(&found.job_id).is_some_and(|job| sends(&job.definition));
         ResolveGround {
             never_sent: found.first_sent_at.is_none() && !found.in_doubt && only_sent,
             expired: found.key_valid_until.is_some_and(|until| until < now),
@@ -120,7 +128,13 @@ impl MemoryState {
         }
     }
 
-    /// Releases payouts of a run: those that wait for it, or those that are named, also where they are held for their amount.
+    /// Whether its run sends its payouts, and leaves none in the store for others to take.
+    pub(super) fn was_to_send(&self, found: &Instruction) -> bool {
+        self.runs.get(&found.run_id).is_some_and(|run| sends(&run.definition))
+    }
+
+    /// Releases payouts of a run: those that wait for it, or those that are named, also where they are held for their amount or
+    /// because others may have taken them from the store.
     pub(super) fn release_payouts(
         &mut self,
         run: i64,
@@ -133,8 +147,17 @@ impl MemoryState {
         let Some(election) = self.runs.get(&run).map(|run| run.election.clone()) else {
             return Done::RollBack(ReleaseOutcome::NotFound);
         };
-        let to_release = self.instructions.values().filter(|found| found.is_let_go(run, keys)).count() as u64;
-        if to_release == 0 && self.four_eyes {
+        let to_release: Vec<String> = self
+            .instructions
+            .values()
+            .filter(|found| found.is_let_go(run, keys))
+            .map(|found| found.key.clone())
+            .collect();
+        let left = keys_left(keys, &to_release);
+        if !left.is_empty() {
+            return Done::RollBack(ReleaseOutcome::Unmatched { keys: left });
+        }
+        if to_release.is_empty() && self.four_eyes {
             return Done::RollBack(ReleaseOutcome::Released { payouts: 0 });
         }
         let asks = GuardedAct::ReleasePayouts { run, keys: keys.to_vec() };
@@ -143,6 +166,7 @@ impl MemoryState {
         }
         let mut payouts = 0;
         for found in self.instructions.values_mut().filter(|found| found.is_let_go(run, keys)) {
+            found.cleared |= found.reason == Some("approval");
             found.free();
             found.release = Released::ByHand;
             payouts += 1;
@@ -170,7 +194,7 @@ impl Instruction {
     pub(super) fn is_let_go(&self, run: i64, keys: &[String]) -> bool {
         let named = keys.contains(&self.key);
         let waits = self.release == Released::Waiting && self.state == InstructionState::Pending;
-        let over = self.state == InstructionState::Held && self.reason == Some("over_limit");
+        let over = self.state == InstructionState::Held && matches!(self.reason, Some("over_limit" | "approval"));
         self.kind == InstructionKind::Payout
             && self.run_id == run
             && ((waits && (named || keys.is_empty())) || (over && named))

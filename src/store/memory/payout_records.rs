@@ -139,7 +139,11 @@ impl MemoryState {
         let Some(job) = self.runs.get(&found.run_id).map(|run| run.job.clone()) else { return };
         found.state = state;
         (found.reason, found.next_attempt_at, found.sending_term) = (None, None, None);
-        found.reference = reference.or_else(|| found.reference.take());
+        if state == InstructionState::Returned {
+            found.return_reference = reference;
+        } else {
+            found.reference = reference.or_else(|| found.reference.take());
+        }
         found.final_at = Some(now);
         let carry = Account::Carry(job, merchant.clone());
         let (kind, debit, credit) = match state {

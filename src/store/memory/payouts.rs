@@ -12,6 +12,7 @@ use super::state::{Done, MemoryState, is_due};
 use crate::domain::Claim;
 use crate::domain::instruction::{InstructionKind, InstructionState};
 use crate::store::bounds::wait;
+use crate::store::payouts::LEFT_IN_STORE;
 use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutTerms, PayoutsTaken, ReceiverWay};
 
 /// The most that one take asks for.
@@ -135,6 +136,9 @@ impl MemoryState {
         if found.is_over(terms) {
             return Verdict::Held("over_limit", None);
         }
+        if !found.cleared && !self.was_to_send(found) {
+            return Verdict::Held("approval", Some(LEFT_IN_STORE));
+        }
         if !found.in_doubt {
             return if found.has_expired(terms, now) {
                 Verdict::Held("unknown", Some("put off until the receiver may have forgotten its key"))
@@ -142,7 +146,8 @@ impl MemoryState {
                 Verdict::Leaves(Errand::Send)
             };
         }
-        if found.receiver.as_ref() != Some(&take.origin) {
+        let elsewhere = found.receiver_url.as_ref().is_some_and(|url| *url != terms.url);
+        if elsewhere || found.receiver.as_ref() != Some(&take.origin) {
             return Verdict::Held("unknown", Some("in doubt at another receiver than the job's now"));
         }
         let again = found.idempotent && terms.idempotent;
@@ -187,6 +192,7 @@ impl MemoryState {
         let valid_until = (*found.key_valid_until.get_or_insert(now + valid_for)).min(first + valid_for);
         found.receiver = Some(take.origin.clone());
         found.begin_try(matches!(errand, Errand::Ask { .. }), claim.term.get(), now);
+        found.receiver_url = Some(terms.url.clone());
         // An edit makes no doubt idempotent.
         found.idempotent = terms.idempotent && (found.idempotent || !found.in_doubt);
         found.looks_up = terms.looks_up;

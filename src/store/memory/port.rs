@@ -15,13 +15,13 @@ use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::bounds::LIST_ROWS;
 use crate::store::{
-    Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
-    Decision, Fence, FenceReject, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome,
-    ImportRecord, ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter,
-    PayoutView, PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState,
-    Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store,
-    StoreError, StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked, TransferWish,
-    UnitFilter, UnitHistory, UnitView, UsersStatement, Wishes,
+    Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CallWord, CoordinatorBinding,
+    DecideOutcome, Decision, Fence, FenceReject, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport,
+    ImportOutcome, ImportRecord, ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome,
+    PayoutFilter, PayoutView, PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind,
+    RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope,
+    StatusView, Store, StoreError, StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked,
+    TransferWish, UnitFilter, UnitHistory, UnitView, UsersStatement, WaitingRequest, Wishes, WithdrawOutcome,
 };
 
 /// There is one schema.
@@ -110,6 +110,19 @@ impl Store for MemoryStore {
         self.look("request_state", |state, _now| state.request_state(request))
     }
 
+    async fn waiting_requests(&self) -> Result<Vec<WaitingRequest>, StoreError> {
+        self.look("waiting_requests", |state, _now| state.waiting_requests())
+    }
+
+    async fn withdraw_request(
+        &self,
+        request: Uuid,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<WithdrawOutcome, StoreError> {
+        self.operate("withdraw_request", |state, now| Ok(state.withdraw_request(request, reason, actor, now)))
+    }
+
     async fn pause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
         self.operate("pause_job", |state, now| Ok(state.pause_job(job, reason, actor, now)))
     }
@@ -184,6 +197,18 @@ impl Store for MemoryStore {
         self.operate("resolve_payout", |state, now| Ok(state.resolve_payout(key, resolution, reason, actor, eyes, now)))
     }
 
+    async fn resolve_call(
+        &self,
+        run: i64,
+        unit: &str,
+        word: &CallWord,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError> {
+        let eyes = Eyes::One(&self.replica);
+        self.operate("resolve_call", |state, now| Ok(state.resolve_call((run, unit), word, reason, actor, eyes, now)))
+    }
+
     async fn release_payouts(
         &self,
         run: i64,
@@ -236,6 +261,10 @@ impl Store for MemoryStore {
 
     async fn release_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<Option<u64>, StoreError> {
         self.operate("release_merchant", |state, now| Ok(state.release_merchant(merchant, reason, actor, now)))
+    }
+
+    async fn is_merchant_known(&self, merchant: &str) -> Result<bool, StoreError> {
+        self.look("is_merchant_known", |state, _now| state.is_merchant_known(merchant))
     }
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {

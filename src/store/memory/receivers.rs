@@ -35,7 +35,9 @@ impl MemoryState {
     /// Whether calls may go to a receiver.
     pub(super) fn receiver_way(&mut self, ask: &ReceiverAsk, now: DateTime<Utc>) -> Done<ReceiverWay> {
         let way = self.way(&ask.origin, ask.probe_now, now);
-        if let ReceiverWay::Probe(_) = way {
+        if let ReceiverWay::Probe(_) = way
+            && ask.tries
+        {
             self.tried(&ask.origin, ask.probe_waits, now);
             return Done::Commit(way);
         }

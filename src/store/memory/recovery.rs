@@ -1,11 +1,13 @@
 //! What a promotion finds of the terms before it, and the note of who works on a run.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 
 use super::rows::Run;
 use super::state::{Done, MemoryState};
 use crate::domain::Claim;
-use crate::domain::run::RunState;
+use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
 use crate::store::{DEATHS_BEFORE_SET_ASIDE, OpenRun, Pulse, Recovery, RequestState};
 
@@ -42,6 +44,7 @@ impl Run {
             state: self.state,
             caught_up: self.caught_up,
             opened_at: self.opened_at,
+            elsewhere: false,
         }
     }
 }
@@ -55,12 +58,24 @@ impl MemoryState {
             now,
             requests: self.requests.iter().filter(waits).count() as u64,
             open_runs: self.runs.values().filter(|run| run.is_work_of(claim)).count() as u64,
+            jobs: self.jobs.values().filter(|job| job.is_of(claim)).count() as u64,
         }
     }
 
-    /// Oldest due first.
+    /// Oldest due first, and with them what another election opened of jobs that are of this one or have runs open here.
     pub(super) fn open_runs(&self, claim: &Claim) -> Vec<OpenRun> {
-        let mut runs: Vec<OpenRun> = self.runs.values().filter(|run| run.is_work_of(claim)).map(Run::open).collect();
+        let mine = self.runs.values().filter(|run| run.is_work_of(claim));
+        let mut jobs: BTreeSet<i64> =
+            mine.clone().filter(|run| run.kind == RunKind::Tick).map(|run| run.job_id).collect();
+        jobs.extend(self.jobs.values().filter(|job| job.is_of(claim)).map(|job| job.id));
+        let elsewhere = self.runs.values().filter(|run| {
+            run.election != claim.election
+                && run.state.is_open()
+                && run.kind == RunKind::Tick
+                && jobs.contains(&run.job_id)
+        });
+        let mut runs: Vec<OpenRun> = mine.map(Run::open).collect();
+        runs.extend(elsewhere.map(|run| OpenRun { elsewhere: true, ..run.open() }));
         runs.sort_by_key(|run| (run.due_at, run.id));
         runs
     }

@@ -45,6 +45,7 @@ fn reported(found: &Instruction) -> Option<ReportedPayout> {
         currency: currency.code().to_owned(),
         value_date: Some(found.value_date),
         reference: found.reference.clone(),
+        return_reference: found.return_reference.clone(),
         state: found.state,
         reason: found.reason.map(str::to_owned),
     })
@@ -76,7 +77,10 @@ impl MemoryState {
                 | InstructionState::Held => false,
             };
             keys.contains(&found.key)
-                || found.reference.as_ref().is_some_and(|reference| references.contains(reference))
+                || [&found.reference, &found.return_reference]
+                    .into_iter()
+                    .flatten()
+                    .any(|name| references.contains(name))
                 || (paid && (from..=to).contains(&found.value_date))
         };
         let most = usize::try_from(PAYOUTS_REPORTED).unwrap_or(usize::MAX);

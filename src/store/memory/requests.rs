@@ -13,7 +13,11 @@ use crate::domain::Claim;
 use crate::domain::instruction::{InstructionKind, InstructionState};
 use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
-use crate::store::{Actor, Execution, JobRow, PendingRequest, RequestKind, RequestState, StoreError, TickRecord};
+use crate::store::requests::withdrawn;
+use crate::store::{
+    Actor, Execution, JobRow, PendingRequest, RequestKind, RequestState, StoreError, TickRecord, WAITING_SHOWN,
+    WaitingRequest, WithdrawOutcome,
+};
 
 /// The most requests of a page.
 const PAGE: usize = 100;
@@ -41,12 +45,60 @@ impl MemoryState {
             let detail = format!("{target} does not exist in the store");
             return Err(StoreError::Broken { operation: "request", detail });
         };
+        let (filed, by) = (target.clone(), format!("{}@{}", actor.user, actor.host));
         let act = Act { action, target, reason, election: Some(&election), already: false, baseline: None };
         self.act(actor, act, now);
         // Counted, not drawn: the same calls make the same ids.
         let id = Uuid::from_u128(u128::from(self.next_id().unsigned_abs()));
-        self.requests.push(Request { id, election, kind: kind.clone(), at: now, result: RequestState::Waiting });
+        self.requests.push(Request {
+            id,
+            election,
+            kind: kind.clone(),
+            target: filed,
+            reason: reason.map(str::to_owned),
+            by,
+            at: now,
+            result: RequestState::Waiting,
+        });
         Ok(Done::Commit(id))
+    }
+
+    /// Requests that wait in any election, oldest first.
+    pub(super) fn waiting_requests(&self) -> Vec<WaitingRequest> {
+        let waits = self.requests.iter().filter(|request| request.result == RequestState::Waiting);
+        let shown = |request: &Request| WaitingRequest {
+            id: request.id,
+            election: request.election.clone(),
+            action: request.kind.action().to_owned(),
+            target: request.target.clone(),
+            asked: serde_json::to_value(&request.kind).unwrap_or_default(),
+            reason: request.reason.clone(),
+            by: request.by.clone(),
+            at: request.at,
+        };
+        waits.take(WAITING_SHOWN).map(shown).collect()
+    }
+
+    /// Takes a request back where it still waits.
+    pub(super) fn withdraw_request(
+        &mut self,
+        request: Uuid,
+        reason: &str,
+        actor: &Actor,
+        now: DateTime<Utc>,
+    ) -> Done<WithdrawOutcome> {
+        let Some(found) = self.requests.iter_mut().find(|found| found.id == request) else {
+            return Done::RollBack(WithdrawOutcome::NotFound);
+        };
+        if found.result != RequestState::Waiting {
+            return Done::RollBack(WithdrawOutcome::Answered(found.result.clone()));
+        }
+        found.result = withdrawn(actor, reason);
+        let election = found.election.clone();
+        let mut act = Act::on_none("requests withdraw", &format!("request {request}"), reason);
+        act.election = Some(&election);
+        self.act(actor, act, now);
+        Done::Commit(WithdrawOutcome::Withdrawn)
     }
 
     pub(super) fn request_state(&self, request: Uuid) -> Option<RequestState> {

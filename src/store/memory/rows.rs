@@ -243,6 +243,12 @@ pub(super) struct Instruction {
     /// The receiver that it was last handed to, and what that, or a person, calls it.
     pub(super) receiver: Option<String>,
     pub(super) reference: Option<String>,
+    /// The address that it was last handed to, whole.
+    pub(super) receiver_url: Option<String>,
+    /// A person said that nobody took it from the store.
+    pub(super) cleared: bool,
+    /// The bank's name for the return of what was paid.
+    pub(super) return_reference: Option<String>,
     /// Whether its end is a person's word.
     pub(super) resolved: bool,
     pub(super) last_error: Option<String>,
@@ -290,6 +296,9 @@ pub(super) struct Request {
     pub(super) id: Uuid,
     pub(super) election: ElectionName,
     pub(super) kind: RequestKind,
+    pub(super) target: String,
+    pub(super) reason: Option<String>,
+    pub(super) by: String,
     pub(super) at: DateTime<Utc>,
     pub(super) result: RequestState,
 }

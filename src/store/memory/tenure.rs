@@ -12,12 +12,13 @@ use uuid::Uuid;
 use super::MemoryStore;
 use super::settle;
 use super::state::{Done, Kind, MemoryState};
-use crate::domain::Claim;
+use crate::domain::{Claim, ElectionName, JobName};
 use crate::store::{
     Admission, BatchError, Call, CallRecord, Charge, Effect, Entered, Execution, FenceReject, Fenced, FinishOutcome,
     Heard, JobChange, JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake,
     PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery,
-    RequestState, SessionsEnded, SettleOutcome, StoreError, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    RequestState, SessionsEnded, SettleOutcome, StoreError, TakeOverOutcome, TenureStore, TicksOutcome, TicksRecord,
+    UnitPick,
 };
 
 /// The fenced half.
@@ -130,6 +131,10 @@ impl TenureStore for MemoryTenure {
 
     async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
         self.fenced(Kind::Begin, "change_job", |state, now| Ok(state.change_job(&self.claim, &change, now))).await
+    }
+
+    async fn take_over_job(&self, job: &JobName, from: &ElectionName) -> Fenced<TakeOverOutcome> {
+        self.fenced(Kind::Begin, "take_over_job", |state, _now| Ok(state.take_over(&self.claim, job, from))).await
     }
 
     async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome> {

@@ -63,7 +63,9 @@ impl MemoryState {
         };
         let run = unit.run_id.to_string();
         let concerns = |act: &&ActView| match act.action.as_str() {
-            "payouts resolve" | "ask: payouts resolve" => of_unit.iter().any(|found| found.key == act.target),
+            "payouts resolve" | "ask: payouts resolve" | "units resolve" | "ask: units resolve" => {
+                of_unit.iter().any(|found| found.key == act.target)
+            }
             "payouts release" | "ask: payouts release" => {
                 act.target == run && of_unit.iter().any(|found| found.payout.is_some())
             }

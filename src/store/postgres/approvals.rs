@@ -13,11 +13,11 @@ use super::error::at;
 use super::import::import_by_id;
 use super::runs::LIST_ROWS;
 use super::tx::Done;
-use super::{payout_acts, revert};
+use super::{call_acts, payout_acts, revert};
 use crate::store::approvals::{FOUND_ON, found_import, judge};
 use crate::store::{
     ActDone, Actor, ApprovalState, ApprovalView, DecideOutcome, Decision, DecisionView, FourEyesOutcome, GuardedAct,
-    ReleaseOutcome, ResolveOutcome, RevertOutcome, StoreError,
+    ReleaseOutcome, ResolveOutcome, RevertOutcome, StoreError, nothing_waits,
 };
 
 const OPERATION: &str = "approve";
@@ -266,6 +266,9 @@ async fn look(
         GuardedAct::ResolvePayout { key, resolution } => {
             payout_acts::look_at_payout(connection, key, resolution).await?
         }
+        GuardedAct::ResolveCall { run, unit, key: _, word } => {
+            call_acts::look_at_call(connection, *run, unit, word).await?
+        }
         GuardedAct::RevertImport { import } => match revert::lock(&mut *connection, *import).await? {
             Ok(()) => look_at_import(connection, *import).await?,
             Err(RevertOutcome::Already { at }) => Err(format!("import {import} was taken back at {at}")),
@@ -310,12 +313,21 @@ async fn carry_out(
                 ResolveOutcome::NotFound | ResolveOutcome::Waits { .. } => gone("payout"),
             }
         }
+        GuardedAct::ResolveCall { run, unit, key: _, word } => {
+            let done = call_acts::resolve(connection, (*run, unit), word, reason, actor, Eyes::Both).await?;
+            match done.into_inner() {
+                ResolveOutcome::Resolved { was, now } => Ok(ActDone::Resolved { was, now }),
+                ResolveOutcome::Refused { why, .. } => Err(why),
+                ResolveOutcome::NotFound | ResolveOutcome::Waits { .. } => gone("call"),
+            }
+        }
         // Those that were looked at, by name: what a batch has added to the run meanwhile nobody has approved.
         GuardedAct::ReleasePayouts { .. } if to_release.is_empty() => Ok(ActDone::Released { payouts: 0 }),
         GuardedAct::ReleasePayouts { run, .. } => {
             let done = payout_acts::release_payouts(connection, *run, to_release, reason, actor, Eyes::Both).await?;
             match done.into_inner() {
                 ReleaseOutcome::Released { payouts } => Ok(ActDone::Released { payouts }),
+                ReleaseOutcome::Unmatched { keys } => Err(nothing_waits(&keys)),
                 ReleaseOutcome::NotFound | ReleaseOutcome::Waits { .. } => gone("run"),
             }
         }

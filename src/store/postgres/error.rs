@@ -6,6 +6,11 @@
 use sqlx::error::DatabaseError;
 
 use crate::store::{BatchError, StoreError};
+use crate::tls;
+
+/// What the configuration calls what TLS goes by.
+const TLS_KEYS: tls::Keys =
+    tls::Keys { ca: "database.tls_ca", name: "the host of database.url", cert: "database.tls_cert" };
 
 /// Maps errors of one operation; use as `.map_err(at("settle"))`.
 pub(super) fn at(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError + Copy {
@@ -16,7 +21,7 @@ pub(super) fn at(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError 
 pub(super) fn fault(operation: &'static str, error: &sqlx::Error) -> StoreError {
     match error.as_database_error() {
         Some(error) => by_state(operation, &state_of(error), &words_of(error)),
-        None if is_of_the_way(error) => StoreError::Unreachable { operation, detail: error.to_string() },
+        None if is_of_the_way(error) => StoreError::Unreachable { operation, detail: with_advice(error) },
         None => StoreError::Broken { operation, detail: error.to_string() },
     }
 }
@@ -104,6 +109,12 @@ fn by_state(operation: &'static str, state: &str, words: &str) -> StoreError {
         // The database's own trouble (no room, too many connections, I/O, a defect): nothing was done, it may pass, and
         // it says nothing about what was tried.
         _ if TROUBLE.iter().any(|class| state.starts_with(class)) => again(),
+        // Nobody gets in with these credentials: nothing was done, and others may be in the file the next time.
+        _ if state.starts_with("28") => {
+            let detail =
+                format!("{words}: look at the user and the password of [database], and at the server's pg_hba.conf");
+            StoreError::Unreachable { operation, detail }
+        }
         _ if state.starts_with("08") => StoreError::Unreachable { operation, detail: words.to_owned() },
         _ => StoreError::Broken { operation, detail: words.to_owned() },
     }
@@ -118,6 +129,17 @@ fn words_of(error: &dyn DatabaseError) -> String {
     match error.constraint().and_then(meaning) {
         Some(meaning) => format!("{meaning} ({})", state_of(error)),
         None => format!("{} ({})", error.message(), state_of(error)),
+    }
+}
+
+fn with_advice(error: &sqlx::Error) -> String {
+    match tls::advice(error, TLS_KEYS) {
+        Some(advice) => format!("{error}: {advice}"),
+        // The server says no to TLS itself.
+        None if error.to_string().contains("does not support TLS") => {
+            format!("{error}: database.tls_mode asks for TLS; expected `ssl = on` at the server, and its certificate")
+        }
+        None => error.to_string(),
     }
 }
 

@@ -40,6 +40,7 @@ async fn read(connection: &mut PgConnection, election: &ElectionName) -> Result<
     let fence =
         sqlx::query(include_str!("sql/figures_fence.sql")).bind(election.as_str()).fetch_one(connection).await?;
     figures.fencing_rejects = count(&fence, "rejects")?;
+    figures.ticks_held_back_seconds = count(&fence, "held_back")?;
     figures.halted = fence.try_get("halted")?;
     Ok(figures)
 }

@@ -32,7 +32,7 @@ pub(super) async fn jobs(
     Ok(Done::RollBack(JobsView { now, jobs, unreadable }))
 }
 
-fn job_of(row: &PgRow) -> Result<JobRow, sqlx::Error> {
+pub(super) fn job_of(row: &PgRow) -> Result<JobRow, sqlx::Error> {
     let definition: Json<JobDefinition> = row.try_get("definition")?;
     Ok(JobRow {
         id: row.try_get("id")?,

@@ -39,7 +39,9 @@ const MIGRATIONS: &[Migration] = &migrations![
     8 "0008_wishes",
     9 "0009_runs_by_due",
     10 "0010_tries",
-    14 "0014_stories",
+    11 "0011_payout_ways",
+    12 "0012_wins",
+    13 "0013_stories",
 ];
 
 /// The schema number of this release: its highest migration.

@@ -20,10 +20,12 @@ pub(super) async fn pulse(connection: &mut PgConnection, claim: &Claim) -> Resul
         .map_err(at(operation))?;
     let requests: i64 = row.try_get("requests").map_err(at(operation))?;
     let open_runs: i64 = row.try_get("open_runs").map_err(at(operation))?;
+    let jobs: i64 = row.try_get("jobs").map_err(at(operation))?;
     Ok(Done::RollBack(Pulse {
         now: row.try_get("now").map_err(at(operation))?,
         requests: u64::try_from(requests).unwrap_or(0),
         open_runs: u64::try_from(open_runs).unwrap_or(0),
+        jobs: u64::try_from(jobs).unwrap_or(0),
     }))
 }
 
@@ -58,6 +60,7 @@ fn run_of(row: &PgRow) -> Result<OpenRun, sqlx::Error> {
         state: RunState::parse(row.try_get("state")?).ok_or_else(|| strange("state"))?,
         caught_up: row.try_get("caught_up")?,
         opened_at: row.try_get("opened_at")?,
+        elsewhere: row.try_get("elsewhere")?,
     })
 }
 

@@ -15,6 +15,7 @@ use super::tx::Done;
 use crate::domain::instruction::InstructionState;
 use crate::store::approvals::{found_payout, found_release};
 use crate::store::bounds::LIST_ROWS;
+use crate::store::payout_words::keys_left;
 use crate::store::{
     Actor, GuardedAct, HoldReport, MerchantHold, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, Resolution,
     ResolveGround, ResolveOutcome, StoreError, resolve,
@@ -62,6 +63,7 @@ fn view(row: &PgRow) -> Result<PayoutView, sqlx::Error> {
         next_attempt_at: row.try_get("next_attempt_at")?,
         receiver: row.try_get("receiver")?,
         reference: row.try_get("external_reference")?,
+        return_reference: row.try_get("return_reference")?,
         last_error: row.try_get("last_error")?,
         term: row.try_get("term")?,
         created_at: row.try_get("created_at")?,
@@ -105,11 +107,10 @@ struct Found {
 impl Found {
     fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
         let state = instruction_state(row, "state")?;
-        let tries = small_count(row, "attempts")?;
         Ok(Self {
             id: row.try_get("id")?,
             state,
-            told: found_payout(state, row.try_get("reason")?, tries, row.try_get("in_doubt")?),
+            told: found_payout(state, row.try_get("reason")?, row.try_get("in_doubt")?),
             ground: ResolveGround {
                 never_sent: row.try_get("never_sent")?,
                 expired: row.try_get("expired")?,
@@ -240,6 +241,9 @@ async fn ask_to_release(
 ) -> Result<Done<ReleaseOutcome>, StoreError> {
     match look_at_release(&mut *connection, run, keys).await? {
         Err(_) => Ok(Done::RollBack(ReleaseOutcome::NotFound)),
+        Ok((_, released)) if !keys_left(keys, &released).is_empty() => {
+            Ok(Done::RollBack(ReleaseOutcome::Unmatched { keys: keys_left(keys, &released) }))
+        }
         Ok((_, released)) if released.is_empty() => Ok(Done::RollBack(ReleaseOutcome::Released { payouts: 0 })),
         Ok((found, _)) => {
             let asks = GuardedAct::ReleasePayouts { run, keys: keys.to_vec() };
@@ -269,13 +273,17 @@ pub(super) async fn release_payouts(
         return ask_to_release(connection, run, keys, reason, actor).await;
     }
     let term = gate(&mut *connection, OPERATION, &election).await?;
-    let released = sqlx::query(include_str!("sql/payouts_release.sql"))
+    let released: Vec<String> = sqlx::query_scalar(include_str!("sql/payouts_release.sql"))
         .bind(run)
         .bind(keys)
-        .execute(&mut *connection)
+        .fetch_all(&mut *connection)
         .await
         .map_err(at(OPERATION))?;
-    let payouts = released.rows_affected();
+    let left = keys_left(keys, &released);
+    if !left.is_empty() {
+        return Ok(Done::RollBack(ReleaseOutcome::Unmatched { keys: left }));
+    }
+    let payouts = released.len() as u64;
     let target = run.to_string();
     let act = Act {
         action: "payouts release",
@@ -346,13 +354,18 @@ pub(super) async fn hold_merchant(
         .fetch_optional(&mut *connection)
         .await
         .map_err(at(OPERATION))?;
-    let row = sqlx::query(include_str!("sql/merchant_hold_payouts.sql"))
+    let held = sqlx::query(include_str!("sql/merchant_hold_payouts.sql"))
+        .bind(merchant)
+        .execute(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?
+        .rows_affected();
+    let row = sqlx::query(include_str!("sql/merchant_on_the_wire.sql"))
         .bind(merchant)
         .fetch_one(connection)
         .await
         .map_err(at(OPERATION))?;
-    let number = |column: &str| count(&row, column).map_err(at(OPERATION));
-    let (held, on_the_wire) = (number("held")?, number("on_the_wire")?);
+    let on_the_wire = count(&row, "on_the_wire").map_err(at(OPERATION))?;
     Ok(Done::Commit(HoldReport { already: added.is_none(), held, on_the_wire }))
 }
 

@@ -19,6 +19,7 @@ use super::error::at;
 use super::receivers::{tried, way};
 use super::tx::Done;
 use crate::domain::Claim;
+use crate::store::payouts::LEFT_IN_STORE;
 use crate::store::readable::{Said, readable};
 use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutsTaken, ReceiverWay, StoreError};
 
@@ -97,6 +98,7 @@ struct Columns {
     valid_ms: Vec<i64>,
     timeout_ms: Vec<i64>,
     maxima: Vec<Json<BTreeMap<String, i64>>>,
+    url: Vec<String>,
 }
 
 impl Columns {
@@ -111,6 +113,7 @@ impl Columns {
             maxima: jobs()
                 .map(|terms| Json(terms.maximum.iter().map(|(c, most)| (c.code().to_owned(), *most)).collect()))
                 .collect(),
+            url: jobs().map(|terms| terms.url.clone()).collect(),
         }
     }
 }
@@ -161,6 +164,7 @@ async fn pick(
         .bind(&columns.valid_ms)
         .bind(&columns.timeout_ms)
         .bind(&columns.maxima)
+        .bind(&columns.url)
         .fetch_all(connection)
         .await?;
     let mut picked = Picked::default();
@@ -174,6 +178,7 @@ async fn pick(
             "ask_last" => picked.leaves(id, Errand::Ask { last: true }, left_before),
             "merchant" => picked.holds.push(id, "merchant", None),
             "over_limit" => picked.holds.push(id, "over_limit", None),
+            "left_in_store" => picked.holds.push(id, "approval", Some(LEFT_IN_STORE)),
             "moved" => picked.holds.push(id, "unknown", Some("in doubt at another receiver than the job's now")),
             "forgotten" => {
                 picked.holds.push(id, "unknown", Some("put off until the receiver may have forgotten its key"));
@@ -227,6 +232,7 @@ async fn send(
         .bind(&columns.looks_up)
         .bind(&columns.valid_ms)
         .bind(&columns.timeout_ms)
+        .bind(&columns.url)
         .fetch_all(connection)
         .await?;
     let mut payouts = rows.iter().map(|row| payout(row, picked)).collect::<Result<Vec<_>, _>>()?;

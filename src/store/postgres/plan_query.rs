@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Row};
 use super::error::{at, fault};
 use super::plan::{OPERATION, Page};
 use crate::domain::Claim;
-use crate::store::planned::{PlannedUnit, judge_planned};
+use crate::store::planned::{LEFT_OUT, PlannedUnit, judge_planned};
 use crate::store::{OpenRun, StoreError};
 
 /// Around what the user's query replaces.
@@ -55,7 +55,9 @@ pub(super) async fn page(
         .fetch_all(&mut *conn)
         .await
         .and_then(|rows| {
-            let unit = |row: &sqlx::postgres::PgRow| Ok((row.try_get("key")?, row.try_get("payload")?));
+            let unit = |row: &sqlx::postgres::PgRow| {
+                Ok((row.try_get("key")?, row.try_get("payload")?, row.try_get("elsewhere")?))
+            };
             rows.iter().map(unit).collect::<Result<Vec<PlannedUnit>, sqlx::Error>>()
         });
     let rows = match asked {
@@ -70,6 +72,9 @@ pub(super) async fn page(
         Ok(page) => page,
         Err(why) => return Ok(Err(why)),
     };
+    if page.left_out > 0 {
+        tracing::warn!(run = run.id, left_out = page.left_out, "{LEFT_OUT}");
+    }
     let (keys, payloads): (Vec<String>, Vec<Option<String>>) = page.units.into_iter().unzip();
     let units: i64 = sqlx::query_scalar(include_str!("sql/plan_query_units.sql"))
         .bind(run.id)

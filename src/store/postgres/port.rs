@@ -13,19 +13,20 @@ use super::store::{PgStore, finish};
 use super::tenure::PgTenure;
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, approvals, audit, binding, carries, fence, figures, fitness, halt, history, import, migrate, pauses,
-    payout_acts, preview, report, requests, revert, runs, status, stories, understands, unit_history, units, wishes,
+    advance, approvals, audit, binding, call_acts, carries, fence, figures, fitness, halt, history, import, migrate,
+    pauses, payout_acts, preview, report, requests, revert, runs, status, stories, understands, unit_history, units,
+    wishes,
 };
 use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::{
-    Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
-    Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome, ImportRecord,
-    ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView,
-    PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution,
-    ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError,
-    StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked, UnitFilter, UnitHistory, UnitView,
-    UsersStatement, Wishes,
+    Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CallWord, CoordinatorBinding,
+    DecideOutcome, Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome,
+    ImportRecord, ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter,
+    PayoutView, PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState,
+    Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store,
+    StoreError, StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked, UnitFilter,
+    UnitHistory, UnitView, UsersStatement, WaitingRequest, Wishes, WithdrawOutcome,
 };
 
 /// An operation of single statements on the control pool.
@@ -124,6 +125,21 @@ impl Store for PgStore {
         control!(self, "request_state", CONTROL, connection => requests::state(connection, request))
     }
 
+    async fn waiting_requests(&self) -> Result<Vec<WaitingRequest>, StoreError> {
+        reading!(self, "waiting_requests", connection => requests::waiting(connection))
+    }
+
+    async fn withdraw_request(
+        &self,
+        request: Uuid,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<WithdrawOutcome, StoreError> {
+        let mut tx = self.control_tx("withdraw_request").await?;
+        let worked = within("withdraw_request", CONTROL, requests::withdraw(tx.conn(), request, reason, actor)).await;
+        finish(tx, worked).await
+    }
+
     async fn pause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
         let mut tx = self.control_tx("pause_job").await?;
         let worked = within("pause_job", CONTROL, pauses::pause(tx.conn(), job, reason, actor)).await;
@@ -211,6 +227,20 @@ impl Store for PgStore {
         finish(tx, worked).await
     }
 
+    async fn resolve_call(
+        &self,
+        run: i64,
+        unit: &str,
+        word: &CallWord,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError> {
+        let mut tx = self.command_tx("resolve_call").await?;
+        let resolving = call_acts::resolve(tx.conn(), (run, unit), word, reason, actor, Eyes::One);
+        let worked = within("resolve_call", COMMAND, resolving).await;
+        finish(tx, worked).await
+    }
+
     async fn release_payouts(
         &self,
         run: i64,
@@ -280,6 +310,10 @@ impl Store for PgStore {
         let work = payout_acts::release_merchant(tx.conn(), merchant, reason, actor);
         let worked = within("release_merchant", COMMAND, work).await;
         finish(tx, worked).await
+    }
+
+    async fn is_merchant_known(&self, merchant: &str) -> Result<bool, StoreError> {
+        reading!(self, "is_merchant_known", connection => import::is_merchant_known(connection, merchant))
     }
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {

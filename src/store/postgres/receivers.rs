@@ -62,7 +62,9 @@ pub(super) async fn receiver_way(
     ask: &ReceiverAsk,
 ) -> Result<Done<ReceiverWay>, StoreError> {
     let found = way(connection, &ask.origin, ask.probe_now).await.map_err(at(WAY))?;
-    if let ReceiverWay::Probe(_) = found {
+    if let ReceiverWay::Probe(_) = found
+        && ask.tries
+    {
         tried(connection, &ask.origin, ask.probe_waits).await.map_err(at(WAY))?;
         return Ok(Done::Commit(found));
     }

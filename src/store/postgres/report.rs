@@ -93,6 +93,7 @@ fn payout(row: &PgRow) -> Result<ReportedPayout, sqlx::Error> {
         currency: currency.code().to_owned(),
         value_date: row.try_get("value_date")?,
         reference: row.try_get("external_reference")?,
+        return_reference: row.try_get("return_reference")?,
         state: instruction_state(row, "state")?,
         reason: row.try_get("reason")?,
     })

@@ -6,11 +6,15 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::acts::{self, Act};
+use super::columns::election_name;
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::store::readable::{Said, readable};
-use crate::store::{Actor, PendingRequest, RequestKind, RequestState, StoreError};
+use crate::store::requests::withdrawn;
+use crate::store::{
+    Actor, PendingRequest, RequestKind, RequestState, StoreError, WAITING_SHOWN, WaitingRequest, WithdrawOutcome,
+};
 
 /// Files a request for the leader of the election that the job or run belongs to.
 pub(super) async fn file(
@@ -89,4 +93,60 @@ pub(super) async fn requests(
 fn request_of(row: &PgRow) -> Result<PendingRequest, sqlx::Error> {
     let kind: Json<RequestKind> = row.try_get("kind")?;
     Ok(PendingRequest { id: row.try_get("id")?, kind: kind.0, at: row.try_get("at")? })
+}
+
+/// Requests that wait in any election, oldest first.
+pub(super) async fn waiting(connection: &mut PgConnection) -> Result<Vec<WaitingRequest>, StoreError> {
+    let operation = "waiting_requests";
+    let most = i64::try_from(WAITING_SHOWN).unwrap_or(i64::MAX);
+    let rows = sqlx::query(include_str!("sql/requests_waiting.sql"))
+        .bind(most)
+        .fetch_all(connection)
+        .await
+        .map_err(at(operation))?;
+    rows.iter().map(waiting_of).collect::<Result<_, _>>().map_err(at(operation))
+}
+
+fn waiting_of(row: &PgRow) -> Result<WaitingRequest, sqlx::Error> {
+    Ok(WaitingRequest {
+        id: row.try_get("id")?,
+        election: election_name(row, "election")?,
+        action: row.try_get("action")?,
+        target: row.try_get("target")?,
+        asked: row.try_get::<Json<serde_json::Value>, _>("kind")?.0,
+        reason: row.try_get("reason")?,
+        by: row.try_get("by")?,
+        at: row.try_get("at")?,
+    })
+}
+
+/// Takes a request back where it still waits: the update decides between this and a leader that executes it.
+pub(super) async fn withdraw(
+    connection: &mut PgConnection,
+    request: Uuid,
+    reason: &str,
+    actor: &Actor,
+) -> Result<Done<WithdrawOutcome>, StoreError> {
+    let operation = "withdraw_request";
+    let election: Option<String> = sqlx::query_scalar(include_str!("sql/request_withdraw.sql"))
+        .bind(request)
+        .bind(Json(withdrawn(actor, reason)))
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(at(operation))?;
+    let Some(election) = election else {
+        let answered = state(connection, request).await?;
+        return Ok(Done::RollBack(answered.map_or(WithdrawOutcome::NotFound, WithdrawOutcome::Answered)));
+    };
+    let target = format!("request {request}");
+    let act = Act {
+        action: "requests withdraw",
+        target: &target,
+        reason: Some(reason),
+        election: Some(&election),
+        term: None,
+        details: None,
+    };
+    acts::write(connection, operation, actor, act).await?;
+    Ok(Done::Commit(WithdrawOutcome::Withdrawn))
 }

@@ -16,13 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection, Row};
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Row};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{at, fault};
 use super::lineage::Baseline;
 use super::places::{Place, Share, Taken};
+use super::settings::Way;
 use super::within::{CONNECT, CONNECT_COMMAND, PING, within};
 use crate::store::{StoreError, TenureLimits};
 
@@ -47,7 +48,7 @@ pub(super) enum Purpose {
 /// A bounded set of sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    options: PgConnectOptions,
+    way: Way,
     purpose: Purpose,
     permits: Arc<Semaphore>,
     acquire_timeout: Duration,
@@ -92,10 +93,10 @@ fn open_lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sessions {
-    pub(super) fn new(options: PgConnectOptions, most: u32, acquire_timeout: Duration, purpose: Purpose) -> Arc<Self> {
+    pub(super) fn new(way: Way, most: u32, acquire_timeout: Duration, purpose: Purpose) -> Arc<Self> {
         let permits = usize::try_from(most.max(1)).unwrap_or(1);
         Arc::new(Self {
-            options,
+            way,
             purpose,
             permits: Arc::new(Semaphore::new(permits)),
             acquire_timeout,
@@ -190,7 +191,7 @@ impl Sessions {
     }
 
     async fn open(&self, operation: &'static str, place: Option<Place>) -> Result<Session, StoreError> {
-        let mut connection = self.options.connect().await.map_err(at(operation))?;
+        let mut connection = self.way.connect(operation).await?;
         let backend = self.prepare(&mut connection, operation).await?;
         if let Purpose::Tenure { .. } = self.purpose {
             open_lock(&self.backends).push(backend);

@@ -3,19 +3,23 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 
+use super::error::at;
 use super::places::PgShares;
+use crate::secret::{Secret, SecretSource};
 use crate::store::StoreError;
 
 /// How to reach the database, and who asks.
 #[derive(Clone, Default)]
 pub struct PgSettings {
     /// `postgres://…`; may hold a password.
-    pub url: String,
+    pub url: SecretSource,
     /// The password, where the URL has none.
-    pub password: Option<String>,
+    pub password: Option<SecretSource>,
     /// libpq's `sslmode`: `disable`, `prefer`, `require`, `verify-ca`, `verify-full`; `None`: as the URL says.
     pub tls_mode: Option<String>,
     /// The authorities' certificates, PEM.
@@ -35,11 +39,25 @@ impl fmt::Debug for PgSettings {
 }
 
 impl PgSettings {
-    pub(super) fn options(&self) -> Result<PgConnectOptions, StoreError> {
+    /// How to connect, with secrets as they were read last: whether the settings can be read at all.
+    pub(super) fn known(&self) -> Result<PgConnectOptions, StoreError> {
+        self.options(&self.url.known(), self.password.as_ref().map(SecretSource::known))
+    }
+
+    /// How to connect now: the files of secrets are read anew.
+    pub(super) async fn current(&self) -> Result<PgConnectOptions, StoreError> {
+        let password = match &self.password {
+            Some(password) => Some(password.current().await),
+            None => None,
+        };
+        self.options(&self.url.current().await, password)
+    }
+
+    fn options(&self, url: &Secret, password: Option<Secret>) -> Result<PgConnectOptions, StoreError> {
         let unfit = |what: &str, error: sqlx::Error| StoreError::Unfit { detail: format!("{what}: {error}") };
-        let mut options = PgConnectOptions::from_str(&self.url).map_err(|error| unfit("database.url", error))?;
-        if let Some(password) = &self.password {
-            options = options.password(password);
+        let mut options = PgConnectOptions::from_str(url.expose()).map_err(|error| unfit("database.url", error))?;
+        if let Some(password) = password {
+            options = options.password(password.expose());
         }
         if let Some(mode) = &self.tls_mode {
             options = options.ssl_mode(PgSslMode::from_str(mode).map_err(|error| unfit("database.tls_mode", error))?);
@@ -55,18 +73,36 @@ impl PgSettings {
     }
 }
 
+/// The way to the database for one kind of session: under which name, and with the secrets of the moment.
+#[derive(Debug, Clone)]
+pub(super) struct Way {
+    settings: Arc<PgSettings>,
+    application_name: String,
+}
+
+impl Way {
+    pub(super) fn new(settings: Arc<PgSettings>, application_name: String) -> Self {
+        Self { settings, application_name }
+    }
+
+    /// Opens a connection. The caller bounds the time.
+    pub(super) async fn connect(&self, operation: &'static str) -> Result<PgConnection, StoreError> {
+        let options = self.settings.current().await?.application_name(&self.application_name);
+        options.connect().await.map_err(at(operation))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn settings_are_read_and_never_shown() {
-        let mut settings =
-            PgSettings { url: "postgres://bursar:secret@db/payments".to_owned(), ..PgSettings::default() };
-        assert!(settings.options().is_ok());
+        let mut settings = PgSettings { url: "postgres://bursar:secret@db/payments".into(), ..PgSettings::default() };
+        assert!(settings.known().is_ok());
         assert!(!format!("{settings:?}").contains("secret"));
         settings.tls_mode = Some("perhaps".to_owned());
-        let error = settings.options().expect_err("no such mode").to_string();
+        let error = settings.known().expect_err("no such mode").to_string();
         assert!(error.contains("database.tls_mode"), "{error}");
     }
 }

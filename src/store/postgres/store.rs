@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use sqlx::postgres::PgConnectOptions;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -11,7 +10,7 @@ use uuid::Uuid;
 use super::error::at;
 use super::places::Places;
 use super::sessions::{Held, Purpose, Sessions};
-use super::settings::PgSettings;
+use super::settings::{PgSettings, Way};
 use super::tx::{Done, ONE_SNAPSHOT, READ_COMMITTED, Tx, begin};
 use super::within::{CONTROL, within};
 use crate::domain::Claim;
@@ -35,7 +34,7 @@ const UNTOLD: usize = 100;
 /// The store on PostgreSQL.
 #[derive(Debug)]
 pub struct PgStore {
-    options: PgConnectOptions,
+    settings: Arc<PgSettings>,
     /// The replica's id.
     pub(super) replica: String,
     pub(super) control: Arc<Sessions>,
@@ -59,12 +58,12 @@ impl PgStore {
     /// # Errors
     /// [`StoreError::Unfit`] where the settings cannot be read.
     pub fn new(settings: &PgSettings) -> Result<Self, StoreError> {
-        let options = settings.options()?;
-        let named = options.clone().application_name(&application_name("control", &settings.replica));
+        settings.known()?;
+        let settings = Arc::new(settings.clone());
+        let way = Way::new(Arc::clone(&settings), application_name("control", &settings.replica));
         Ok(Self {
-            options,
             replica: settings.replica.clone(),
-            control: Sessions::new(named, CONTROL_CONNECTIONS, CONTROL_ACQUIRE, Purpose::Control),
+            control: Sessions::new(way, CONTROL_CONNECTIONS, CONTROL_ACQUIRE, Purpose::Control),
             places: settings.shares.map(Places::new),
             advancing: Semaphore::new(ADVANCING),
             reading: Semaphore::new(READING),
@@ -72,12 +71,13 @@ impl PgStore {
             notes: TaskTracker::new(),
             deployment_id: OnceLock::new(),
             fitness: super::fitness::Fitness::default(),
+            settings,
         })
     }
 
-    /// How to connect, as `what`.
-    pub(super) fn options_for(&self, what: &str) -> PgConnectOptions {
-        self.options.clone().application_name(&application_name(what, &self.replica))
+    /// The way to the database, as `what`.
+    pub(super) fn way_for(&self, what: &str) -> Way {
+        Way::new(Arc::clone(&self.settings), application_name(what, &self.replica))
     }
 
     /// Opens the control pool's sessions, so that they are there when nothing else can be opened.
@@ -159,7 +159,7 @@ impl PgStore {
     }
 
     fn command_sessions(&self, operation: &'static str) -> Arc<Sessions> {
-        Sessions::new(self.options_for(operation), 1, CONTROL_ACQUIRE, Purpose::Command)
+        Sessions::new(self.way_for(operation), 1, CONTROL_ACQUIRE, Purpose::Command)
     }
 }
 

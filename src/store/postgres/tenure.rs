@@ -20,15 +20,15 @@ use super::tx::{FencedTx, Kind, READ_COMMITTED, begin, enter};
 use super::within::{CONTROL, within};
 use super::{
     calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, payout_records, payouts, plan, receivers,
-    recover, requests, settle, ticks,
+    recover, requests, settle, take_over, ticks,
 };
-use crate::domain::Claim;
+use crate::domain::{Claim, ElectionName, JobName};
 use crate::store::readable::Said;
 use crate::store::{
     Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, Heard, JobChange,
     JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
     PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery, RequestState, SessionsEnded,
-    SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    SettleOutcome, StoreError, TakeOverOutcome, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 /// The longest that one operation may take, in statements of the longest allowed: the server bounds each statement, this
@@ -63,11 +63,11 @@ impl PgTenure {
     ) -> Result<Self, StoreError> {
         let deployment = store.deployment_id().await?;
         let replica = store.replica.clone();
-        let options = store.options_for(claim.election.as_str());
+        let way = store.way_for(claim.election.as_str());
         let baseline = Arc::new(Baseline::new(baseline));
         let (share, control) = (store.places.as_ref().map(Places::share), Arc::clone(&store.control));
         let purpose = Purpose::Tenure { limits, baseline: Arc::clone(&baseline), share, control };
-        let sessions = Sessions::new(options, limits.connections, limits.acquire_timeout, purpose);
+        let sessions = Sessions::new(way, limits.connections, limits.acquire_timeout, purpose);
         if let Some(places) = &store.places {
             places.join(&sessions);
         }
@@ -88,11 +88,16 @@ impl PgTenure {
         })
     }
 
-    /// Begins a transaction and enters the fence.
+    /// Begins a transaction and enters the fence; before that, takes the gate of another election too, where one is named.
     ///
     /// # Errors
     /// [`StoreError::Ended`] once the tenure's end began, or nothing may begin any more; else those of the way to the database.
-    pub(super) async fn begin(&self, kind: Kind, operation: &'static str) -> Result<Entered<FencedTx>, StoreError> {
+    async fn begin(
+        &self,
+        kind: Kind,
+        operation: &'static str,
+        beside: Option<&ElectionName>,
+    ) -> Result<Entered<FencedTx>, StoreError> {
         if self.ended.load(Ordering::SeqCst) {
             return Err(StoreError::Ended { operation });
         }
@@ -101,7 +106,10 @@ impl PgTenure {
             // What has begun ends by itself, and the fence covers it.
             Kind::Record => None,
         };
-        let tx = begin(&self.sessions, &self.control, operation, READ_COMMITTED, admission).await?;
+        let mut tx = begin(&self.sessions, &self.control, operation, READ_COMMITTED, admission).await?;
+        if let Some(beside) = beside {
+            tx = take_over::gate_first(tx, beside, self.limits.lock_timeout).await?;
+        }
         let entered = enter(tx, &self.claim, kind, self.limits.lock_timeout).await?;
         if let Entered::Fenced(found) = &entered {
             let refusal =
@@ -120,8 +128,11 @@ impl PgTenure {
 
 /// One operation: enters, works, commits or rolls back. What is not mine is answered as it is.
 macro_rules! fenced {
-    ($self:ident, $kind:expr, $operation:literal, $tx:ident => $work:expr) => {{
-        let mut $tx = match $self.begin($kind, $operation).await? {
+    ($self:ident, $kind:expr, $operation:literal, $tx:ident => $work:expr) => {
+        fenced!($self, $kind, None, $operation, $tx => $work)
+    };
+    ($self:ident, $kind:expr, $beside:expr, $operation:literal, $tx:ident => $work:expr) => {{
+        let mut $tx = match $self.begin($kind, $operation, $beside).await? {
             Entered::Mine(tx) => tx,
             Entered::Fenced(found) => return Ok(Entered::Fenced(found)),
             Entered::Halted(halt) => return Ok(Entered::Halted(halt)),
@@ -155,6 +166,11 @@ impl TenureStore for PgTenure {
 
     async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
         fenced!(self, Kind::Begin, "change_job", tx => jobs::change_job(tx.conn(), &self.claim, &change))
+    }
+
+    async fn take_over_job(&self, job: &JobName, from: &ElectionName) -> Fenced<TakeOverOutcome> {
+        let first = Some(from).filter(|from| take_over::comes_first(from, &self.claim));
+        fenced!(self, Kind::Begin, first, "take_over_job", tx => take_over::take_over(tx.conn(), &self.claim, job, from))
     }
 
     async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome> {

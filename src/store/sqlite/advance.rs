@@ -2,7 +2,9 @@
 //!
 //! One transaction under the file's write lock, so that none of a lower term's is open beside it. Waits for the lock are not
 //! fair but short: a batch has a bound. A replica that stands still inside of one has none: the kernel is asked who holds the
-//! lock, and a listed replica that neither computed nor wrote for long enough is ended (see [`super::process`]).
+//! lock, and a listed replica that neither computed nor wrote for long enough is ended (see [`super::process`]): soon where it is
+//! stopped, after several times the caller's bound where it may be waiting for its disk. What was seen is kept from one advance to
+//! the next.
 //!
 //! The decision is the row count of an UPDATE that names the term, or of an INSERT where there is no row. Safe to repeat: a
 //! claim that is in force already is accepted again.
@@ -30,11 +32,16 @@ const OPERATION: &str = "advance";
 /// The pause before an advance that the store asked to try again.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// How long whoever holds the lock must have stood still, neither computing nor writing, before it is ended.
+/// How long whoever holds the lock must have stood still, neither computing nor writing, before it is ended, where the kernel
+/// says that it is stopped.
 const STANDSTILL: Duration = Duration::from_secs(3);
 
 /// The same where the caller has little time: this part of it.
 const SHARE: u32 = 3;
+
+/// How many of the caller's bounds (a bound is a TTL) it must have stood still where it is not stopped: it may be waiting for a slow
+/// disk, and then it is alive, and goes on.
+const BOUNDS_OF_WAITING: u32 = 6;
 
 /// Between two looks at who holds the lock.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -142,26 +149,27 @@ async fn end_holder(
     bound: Duration,
     stranger: &mut Option<String>,
 ) -> std::convert::Infallible {
-    let standstill = STANDSTILL.min(bound / SHARE);
-    let (mut last, mut since): (Option<Look>, Moment) = (None, clock::boottime());
     loop {
         tokio::time::sleep(PAUSE).await;
-        let look = process::look(store.path());
-        if look != last {
-            (last, since) = (look, clock::boottime());
-        }
-        let Some(Look { holder, .. }) = &last else {
+        let Some((look, stood)) = store.standing().seen(process::look(store.path()), clock::boottime()) else {
             *stranger = None;
             continue;
         };
-        if clock::boottime().since(since) < standstill {
+        if stood < STANDSTILL.min(bound / SHARE) {
             continue;
         }
-        match within(OPERATION, CONTROL, end(store, holder)).await {
-            Ok(Ending::Ended) => {
+        let (holder, spared) = (&look.holder, stood < standstill(look.stopped, bound));
+        match within(OPERATION, CONTROL, end(store, holder, spared)).await {
+            Ok(None) => {
+                *stranger = Some(format!(
+                    "{holder} has the file's write lock, is not stopped, and shows no sign of life: it may be waiting for its disk"
+                ));
+                continue;
+            }
+            Ok(Some(Ending::Ended)) => {
                 tracing::warn!(%claim, %holder, "ended a replica that stood still with the file's write lock");
             }
-            Ok(Ending::NotRecorded) => {
+            Ok(Some(Ending::NotRecorded)) => {
                 let detail = format!(
                     "{holder} stands still with the file's write lock and is no replica of this store: end its transaction, \
                      or the process"
@@ -171,16 +179,54 @@ async fn end_holder(
                 }
                 *stranger = Some(detail);
             }
-            Ok(Ending::Own | Ending::Gone) => {}
+            Ok(Some(Ending::Own | Ending::Gone)) => {}
             Err(error) => tracing::warn!(%claim, %error, "ending who holds the file's write lock"),
         }
         // Looked at anew, for as long again.
-        since = clock::boottime();
+        store.standing().forget();
     }
 }
 
-async fn end(store: &SqliteStore, holder: &Holder) -> Result<Ending, StoreError> {
+async fn end(store: &SqliteStore, holder: &Holder, spared: bool) -> Result<Option<Ending>, StoreError> {
     let mut tx = read(&store.control, OPERATION).await?;
-    let ended = process::end(tx.conn(), OPERATION, holder).await;
+    let ended = process::end(tx.conn(), OPERATION, holder, spared).await;
     finish(tx, ended.map(Done::RollBack)).await
+}
+
+fn standstill(stopped: bool, bound: Duration) -> Duration {
+    if stopped { STANDSTILL.min(bound / SHARE) } else { bound * BOUNDS_OF_WAITING }
+}
+
+/// Who was last seen with the lock, and since when it shows no sign of life. What was seen at two looks without one in between
+/// counts for the whole time: it has neither computed nor written.
+#[derive(Debug, Default)]
+pub(super) struct Standing(Option<(Look, Moment)>);
+
+impl Standing {
+    /// Takes in a look; answers it, with how long nothing of it has changed.
+    fn seen(&mut self, look: Option<Look>, now: Moment) -> Option<(Look, Duration)> {
+        let Some(look) = look else {
+            self.0 = None;
+            return None;
+        };
+        let since = self.0.take().filter(|(last, _)| *last == look).map_or(now, |(_, since)| since);
+        self.0 = Some((look.clone(), since));
+        Some((look, now.since(since)))
+    }
+
+    fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_its_disk_has_several_ttls_and_who_is_stopped_has_not() {
+        let ttl = Duration::from_secs(5);
+        assert!(standstill(true, ttl) < Duration::from_secs(2));
+        assert!(standstill(false, ttl) >= ttl * 5);
+    }
 }

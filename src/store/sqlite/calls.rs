@@ -187,6 +187,7 @@ async fn told(
             CallFate::Done => ("done", None, None),
             CallFate::NotSent => ("not_sent", None, None),
             CallFate::Stopped { error, again_in } => ("not_sent", Some(bounded(error)), Some(wait_micros(*again_in))),
+            CallFate::PutOff { error, again_in } => ("put_off", Some(bounded(error)), Some(wait_micros(*again_in))),
             CallFate::Failed { error, again_in } => ("failed", Some(bounded(error)), again_in.map(wait_micros)),
             CallFate::Unknown { error, again_in } => ("unknown", Some(bounded(error)), again_in.map(wait_micros)),
         };
@@ -203,7 +204,9 @@ async fn write(connection: &mut SqliteConnection, claim: &Claim, run: i64, told:
         .await
         .map_err(at(RECORD))?
         .rows_affected();
-    let ended: Vec<(i64, &str, Option<&str>)> = told.iter().map(|told| (told.0, told.2, told.3.as_deref())).collect();
+    let outcome = |fate| if fate == "put_off" { "undone" } else { fate };
+    let ended: Vec<(i64, &str, Option<&str>)> =
+        told.iter().map(|told| (told.0, outcome(told.2), told.3.as_deref())).collect();
     tries::end(connection, &ended).await.map_err(at(RECORD))?;
     let count = |wanted: fn(&Told) -> bool| told.iter().filter(|told| wanted(told)).count();
     let settled = count(|told| told.2 == "done");
@@ -223,7 +226,7 @@ async fn write(connection: &mut SqliteConnection, claim: &Claim, run: i64, told:
         .await
         .map_err(at(RECORD))?
         .rows_affected();
-    let expected = count(|told| told.2 != "not_sent");
+    let expected = count(|told| !matches!(told.2, "not_sent" | "put_off"));
     if recorded != told.len() as u64 || units != expected as u64 {
         return Err(StoreError::Broken {
             operation: RECORD,

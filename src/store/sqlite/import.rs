@@ -291,3 +291,12 @@ fn record(row: &SqliteRow) -> Result<ImportRecord, sqlx::Error> {
         revert_reason: row.try_get("revert_reason")?,
     })
 }
+
+/// Whether any entry of a merchant has ever come in.
+pub(super) async fn is_merchant_known(connection: &mut SqliteConnection, merchant: &str) -> Result<bool, StoreError> {
+    sqlx::query_scalar(include_str!("sql/merchant_known.sql"))
+        .bind(merchant)
+        .fetch_one(connection)
+        .await
+        .map_err(at("is_merchant_known"))
+}

@@ -31,7 +31,7 @@ pub(super) async fn jobs(
     Ok(Done::RollBack(JobsView { now, jobs, unreadable }))
 }
 
-fn job_of(row: &SqliteRow) -> Result<JobRow, sqlx::Error> {
+pub(super) fn job_of(row: &SqliteRow) -> Result<JobRow, sqlx::Error> {
     Ok(JobRow {
         id: row.try_get("id")?,
         definition: json(row, "definition")?,

@@ -35,7 +35,8 @@ const MIGRATIONS: &[Migration] = &migrations![
     6 "0006_wishes",
     7 "0007_runs_by_due",
     8 "0008_tries",
-    12 "0012_stories",
+    9 "0009_payout_ways",
+    10 "0010_stories",
 ];
 
 /// The schema number of this release: its highest migration.

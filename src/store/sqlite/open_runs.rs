@@ -22,6 +22,7 @@ pub(super) async fn pulse(connection: &mut SqliteConnection, claim: &Claim) -> R
         now: time(&row, "now").map_err(at(operation))?,
         requests: count(&row, "requests").map_err(at(operation))?,
         open_runs: count(&row, "open_runs").map_err(at(operation))?,
+        jobs: count(&row, "jobs").map_err(at(operation))?,
     }))
 }
 
@@ -54,6 +55,7 @@ fn run_of(row: &SqliteRow) -> Result<OpenRun, sqlx::Error> {
         state: run_state(row, "state")?,
         caught_up: row.try_get("caught_up")?,
         opened_at: time(row, "opened_at")?,
+        elsewhere: row.try_get("elsewhere")?,
     })
 }
 

@@ -14,6 +14,7 @@ use super::payout_records::post;
 use super::tx::{Done, raise};
 use crate::domain::instruction::InstructionState;
 use crate::store::bounds::LIST_ROWS;
+use crate::store::payout_words::keys_left;
 use crate::store::{
     Actor, HoldReport, MerchantHold, PayoutFilter, PayoutView, ReceiverView, ReleaseOutcome, Resolution, ResolveGround,
     ResolveOutcome, StoreError, resolve,
@@ -65,6 +66,7 @@ fn view(row: &SqliteRow) -> Result<PayoutView, sqlx::Error> {
         next_attempt_at: maybe_time(row, "next_attempt_at")?,
         receiver: row.try_get("receiver")?,
         reference: row.try_get("external_reference")?,
+        return_reference: row.try_get("return_reference")?,
         last_error: row.try_get("last_error")?,
         term: row.try_get("term")?,
         created_at: time(row, "created_at")?,
@@ -180,13 +182,17 @@ pub(super) async fn release_payouts(
         .map_err(at(OPERATION))?;
     let Some(election) = election else { return Ok(Done::RollBack(ReleaseOutcome::NotFound)) };
     let term = term_of(&mut *connection, OPERATION, &election).await?;
-    let released = sqlx::query(include_str!("sql/payouts_release.sql"))
+    let released: Vec<String> = sqlx::query_scalar(include_str!("sql/payouts_release.sql"))
         .bind(run)
         .bind(json_text(keys).map_err(at(OPERATION))?)
-        .execute(&mut *connection)
+        .fetch_all(&mut *connection)
         .await
         .map_err(at(OPERATION))?;
-    let payouts = released.rows_affected();
+    let left = keys_left(keys, &released);
+    if !left.is_empty() {
+        return Ok(Done::RollBack(ReleaseOutcome::Unmatched { keys: left }));
+    }
+    let payouts = released.len() as u64;
     let target = run.to_string();
     let act = Act {
         action: "payouts release",

@@ -18,6 +18,7 @@ use super::receivers::{tried, way};
 use super::tries;
 use super::tx::Done;
 use crate::domain::Claim;
+use crate::store::payouts::LEFT_IN_STORE;
 use crate::store::readable::{Said, readable};
 use crate::store::{Errand, Payout, PayoutJob, PayoutTake, PayoutTerms, PayoutsTaken, ReceiverWay, StoreError};
 
@@ -95,9 +96,9 @@ fn micros(wait: i64) -> Duration {
 }
 
 /// The rules of a job, as the statements take them apart.
-fn given(terms: &PayoutTerms) -> (i64, bool, bool, i64, i64) {
-    let PayoutTerms { job, idempotent, looks_up, key_valid_for, timeout, maximum: _ } = terms;
-    (*job, *idempotent, *looks_up, wait_micros(*key_valid_for), wait_micros(*timeout))
+fn given(terms: &PayoutTerms) -> (i64, bool, bool, i64, i64, &str) {
+    let PayoutTerms { job, url, idempotent, looks_up, key_valid_for, timeout, maximum: _ } = terms;
+    (*job, *idempotent, *looks_up, wait_micros(*key_valid_for), wait_micros(*timeout), url)
 }
 
 /// Payouts that are due, by what is to be done.
@@ -122,7 +123,7 @@ async fn pick(
             break;
         }
         let maxima: BTreeMap<&str, i64> = terms.maximum.iter().map(|(c, most)| (c.code(), *most)).collect();
-        let (job, idempotent, looks_up, valid, timeout) = given(terms);
+        let (job, idempotent, looks_up, valid, timeout, url) = given(terms);
         let rows = sqlx::query(include_str!("sql/payouts_pick.sql"))
             .bind(claim.election.as_str())
             .bind(take.origin.as_str())
@@ -133,6 +134,7 @@ async fn pick(
             .bind(valid)
             .bind(timeout)
             .bind(json_text(&maxima)?)
+            .bind(url)
             .fetch_all(&mut *connection)
             .await?;
         for row in &rows {
@@ -155,6 +157,7 @@ impl Picked {
             "ask_last" => self.leaves(id, Errand::Ask { last: true }, left_before),
             "merchant" => self.holds.push((id, "merchant", None)),
             "over_limit" => self.holds.push((id, "over_limit", None)),
+            "left_in_store" => self.holds.push((id, "approval", Some(LEFT_IN_STORE))),
             "moved" => self.holds.push((id, "unknown", Some("in doubt at another receiver than the job's now"))),
             "forgotten" => {
                 self.holds.push((id, "unknown", Some("put off until the receiver may have forgotten its key")));

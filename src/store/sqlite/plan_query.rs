@@ -10,7 +10,7 @@ use super::error::{at, fault};
 use super::one_statement::{READS, one_statement};
 use super::plan::{OPERATION, Page};
 use crate::domain::Claim;
-use crate::store::planned::{PlannedUnit, judge_planned};
+use crate::store::planned::{LEFT_OUT, PlannedUnit, judge_planned};
 use crate::store::{OpenRun, StoreError};
 
 /// Around what the user's query replaces.
@@ -51,7 +51,7 @@ pub(super) async fn page(
         .fetch_all(conn)
         .await
         .and_then(|rows| {
-            let unit = |row: &SqliteRow| Ok((row.try_get("key")?, row.try_get("payload")?));
+            let unit = |row: &SqliteRow| Ok((row.try_get("key")?, row.try_get("payload")?, row.try_get("elsewhere")?));
             rows.iter().map(unit).collect::<Result<Vec<PlannedUnit>, sqlx::Error>>()
         });
     let rows = match asked {
@@ -61,7 +61,13 @@ pub(super) async fn page(
             return Ok(Err(format!("the query for units failed: {words}")));
         }
     };
-    Ok(judge_planned(rows, limit).map(|page| Page {
+    let page = judge_planned(rows, limit);
+    if let Ok(page) = &page
+        && page.left_out > 0
+    {
+        tracing::warn!(run = run.id, left_out = page.left_out, "{LEFT_OUT}");
+    }
+    Ok(page.map(|page| Page {
         is_last: page.next.is_none(),
         units: page.units.into_iter().map(|(key, payload)| (key, None, None, payload)).collect(),
     }))

@@ -13,19 +13,19 @@ use super::tenure::SqliteTenure;
 use super::tx::{Done, read};
 use super::within::{COMMAND, CONTROL, HEALTH, READ, within};
 use super::{
-    advance, audit, binding, carries, fence, figures, fitness, halt, history, import, migrate, pauses, payout_acts,
-    preview, report, requests, revert, runs, status, stories, understands, unit_history, units, wishes,
+    advance, audit, binding, call_acts, carries, fence, figures, fitness, halt, history, import, migrate, pauses,
+    payout_acts, preview, report, requests, revert, runs, status, stories, understands, unit_history, units, wishes,
 };
 use crate::domain::job::LedgerDefinition;
 use crate::domain::{Claim, ElectionName, JobName, Term};
 use crate::store::{
-    Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CoordinatorBinding, DecideOutcome,
-    Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome, ImportRecord,
-    ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter, PayoutView,
-    PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState, Resolution,
-    ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store, StoreError,
-    StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked, UnitFilter, UnitHistory, UnitView,
-    UsersStatement, Wishes,
+    Actor, Admission, AdvanceOutcome, ApprovalView, AuditReport, BindOutcome, CallWord, CoordinatorBinding,
+    DecideOutcome, Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome,
+    ImportRecord, ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter,
+    PayoutView, PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState,
+    Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store,
+    StoreError, StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked, UnitFilter,
+    UnitHistory, UnitView, UsersStatement, WaitingRequest, Wishes, WithdrawOutcome,
 };
 
 /// An operation that reads one snapshot on a control session.
@@ -142,6 +142,19 @@ impl Store for SqliteStore {
         control!(self, "request_state", CONTROL, connection => requests::state(connection, request))
     }
 
+    async fn waiting_requests(&self) -> Result<Vec<WaitingRequest>, StoreError> {
+        reading!(self, "waiting_requests", connection => requests::waiting(connection))
+    }
+
+    async fn withdraw_request(
+        &self,
+        request: Uuid,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<WithdrawOutcome, StoreError> {
+        acting!(self, "withdraw_request", connection => requests::withdraw(connection, request, reason, actor))
+    }
+
     async fn pause_job(&self, job: &JobName, reason: &str, actor: &Actor) -> Result<PauseOutcome, StoreError> {
         acting!(self, "pause_job", connection => pauses::pause(connection, job, reason, actor))
     }
@@ -219,6 +232,17 @@ impl Store for SqliteStore {
         acting!(self, "resolve_payout", connection => payout_acts::resolve_payout(connection, key, resolution, reason, actor))
     }
 
+    async fn resolve_call(
+        &self,
+        run: i64,
+        unit: &str,
+        word: &CallWord,
+        reason: &str,
+        actor: &Actor,
+    ) -> Result<ResolveOutcome, StoreError> {
+        acting!(self, "resolve_call", connection => call_acts::resolve(connection, (run, unit), word, reason, actor))
+    }
+
     async fn release_payouts(
         &self,
         run: i64,
@@ -276,6 +300,10 @@ impl Store for SqliteStore {
 
     async fn release_merchant(&self, merchant: &str, reason: &str, actor: &Actor) -> Result<Option<u64>, StoreError> {
         command!(self, "release_merchant", connection => payout_acts::release_merchant(connection, merchant, reason, actor))
+    }
+
+    async fn is_merchant_known(&self, merchant: &str) -> Result<bool, StoreError> {
+        reading!(self, "is_merchant_known", connection => import::is_merchant_known(connection, merchant))
     }
 
     async fn merchant_holds(&self) -> Result<Vec<MerchantHold>, StoreError> {

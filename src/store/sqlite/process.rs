@@ -3,7 +3,8 @@
 //! A replica that stands still inside a write transaction locks every other out, and SQLite has no way to end it. The kernel
 //! knows who holds the lock (see [`crate::hostproc`]). Ended is only a process that listed itself in this very file, and only
 //! after it neither computed nor wrote for long enough: one that works on another election's batch has the same lock, and is
-//! alive. A `sqlite3` shell that somebody left open is named, never ended.
+//! alive. So is one that waits for its disk, which shows as little: where the kernel does not call it stopped, long enough is
+//! much longer. A `sqlite3` shell that somebody left open is named, never ended.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -95,6 +96,8 @@ pub(super) struct Look {
     computed: u64,
     /// Size and time of the log: whoever commits, or has much to write, changes them.
     log: Option<(u64, i64, i64)>,
+    /// The kernel calls it, or one of its threads, stopped: by a signal or a debugger. A frozen one it does not.
+    pub(super) stopped: bool,
 }
 
 /// Looks at who holds the file's write lock; `None` where nobody does that can be seen, or this process.
@@ -107,7 +110,19 @@ pub(super) fn look(file: &Path) -> Option<Look> {
     let mut name = file.as_os_str().to_owned();
     name.push("-wal");
     let log = std::fs::metadata(name).ok().map(|log| (log.size(), log.mtime(), log.mtime_nsec()));
-    Some(Look { holder, computed: computed(&stat)?, log })
+    let stopped = is_stopped(holder.mark.pid, &stat);
+    Some(Look { holder, computed: computed(&stat)?, log, stopped })
+}
+
+fn is_stopped(pid: i32, stat: &str) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut states = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    says_stopped(stat) || states.any(|stat| says_stopped(&stat))
+}
+
+/// Field 3: `T` by a signal, `t` by a debugger.
+fn says_stopped(stat: &str) -> bool {
+    stat.rsplit_once(')').is_some_and(|(_, after)| matches!(after.split_whitespace().next(), Some("T" | "t")))
 }
 
 /// Time in user and kernel mode: fields 14 and 15. The second field is a command in brackets that may hold anything.
@@ -118,14 +133,20 @@ fn computed(stat: &str) -> Option<u64> {
     user.checked_add(kernel)
 }
 
-/// Ends the holder, if it is a replica that is listed in the file. Reads only, so that the lock is not needed for it.
+/// Ends the holder, if it is a replica that is listed in the file; `None` where it is one and is to be `spared`. Reads only, so that
+/// the lock is not needed for it.
 pub(super) async fn end(
     connection: &mut SqliteConnection,
     operation: &'static str,
     holder: &Holder,
-) -> Result<Ending, StoreError> {
+    spared: bool,
+) -> Result<Option<Ending>, StoreError> {
     let listed = read(connection).await.map_err(at(operation))?;
+    if spared && listed.contains(&holder.mark) {
+        return Ok(None);
+    }
     hostproc::end(&holder.mark, &listed)
+        .map(Some)
         .map_err(|error| StoreError::Broken { operation, detail: format!("{holder} could not be ended: {error}") })
 }
 
@@ -137,5 +158,14 @@ mod tests {
     fn the_time_computed_is_the_sum_of_both_modes() {
         assert_eq!(computed("1 (a) b) c) S 4 5 6 7 8 9 10 11 12 13 1400 1500 16"), Some(2900));
         assert_eq!(computed("1 (a) S 4"), None);
+    }
+
+    #[test]
+    fn stopped_is_what_a_signal_or_a_debugger_stops_and_not_what_waits() {
+        for (stat, stopped) in
+            [("1 (a) T 4", true), ("1 (T) t) t 4", true), ("1 (T) D 4", false), ("1 (a) S 4", false), ("", false)]
+        {
+            assert_eq!(says_stopped(stat), stopped, "{stat}");
+        }
     }
 }

@@ -5,13 +5,16 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
 
 use super::acts::{self, Act};
-use super::columns::{id, id_text, json, json_text, time};
+use super::columns::{election_name, id, id_text, json, json_text, time};
 use super::error::at;
 use super::tx::Done;
 use crate::clock;
 use crate::domain::Claim;
 use crate::store::readable::{Said, readable};
-use crate::store::{Actor, PendingRequest, RequestKind, RequestState, StoreError};
+use crate::store::requests::withdrawn;
+use crate::store::{
+    Actor, PendingRequest, RequestKind, RequestState, StoreError, WAITING_SHOWN, WaitingRequest, WithdrawOutcome,
+};
 
 /// Files a request for the leader of the election that the job or run belongs to.
 pub(super) async fn file(
@@ -96,4 +99,60 @@ pub(super) async fn requests(
 
 fn request_of(row: &SqliteRow) -> Result<PendingRequest, sqlx::Error> {
     Ok(PendingRequest { id: id(row, "id")?, kind: json(row, "kind")?, at: time(row, "at")? })
+}
+
+/// Requests that wait in any election, oldest first.
+pub(super) async fn waiting(connection: &mut SqliteConnection) -> Result<Vec<WaitingRequest>, StoreError> {
+    let operation = "waiting_requests";
+    let most = i64::try_from(WAITING_SHOWN).unwrap_or(i64::MAX);
+    let rows = sqlx::query(include_str!("sql/requests_waiting.sql"))
+        .bind(most)
+        .fetch_all(connection)
+        .await
+        .map_err(at(operation))?;
+    rows.iter().map(waiting_of).collect::<Result<_, _>>().map_err(at(operation))
+}
+
+fn waiting_of(row: &SqliteRow) -> Result<WaitingRequest, sqlx::Error> {
+    Ok(WaitingRequest {
+        id: id(row, "id")?,
+        election: election_name(row, "election")?,
+        action: row.try_get("action")?,
+        target: row.try_get("target")?,
+        asked: json(row, "kind")?,
+        reason: row.try_get("reason")?,
+        by: row.try_get("by")?,
+        at: time(row, "at")?,
+    })
+}
+
+/// Takes a request back where it still waits: the update decides between this and a leader that executes it.
+pub(super) async fn withdraw(
+    connection: &mut SqliteConnection,
+    request: Uuid,
+    reason: &str,
+    actor: &Actor,
+) -> Result<Done<WithdrawOutcome>, StoreError> {
+    let operation = "withdraw_request";
+    let election: Option<String> = sqlx::query_scalar(include_str!("sql/request_withdraw.sql"))
+        .bind(id_text(request))
+        .bind(json_text(&withdrawn(actor, reason)).map_err(at(operation))?)
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(at(operation))?;
+    let Some(election) = election else {
+        let answered = state(connection, request).await?;
+        return Ok(Done::RollBack(answered.map_or(WithdrawOutcome::NotFound, WithdrawOutcome::Answered)));
+    };
+    let target = format!("request {request}");
+    let act = Act {
+        action: "requests withdraw",
+        target: &target,
+        reason: Some(reason),
+        election: Some(&election),
+        term: None,
+        details: None,
+    };
+    acts::write(connection, operation, actor, act).await?;
+    Ok(Done::Commit(WithdrawOutcome::Withdrawn))
 }

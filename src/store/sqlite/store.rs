@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use super::advance::Standing;
 use super::columns::id;
 use super::error::at;
 use super::file::File;
@@ -46,6 +47,8 @@ pub struct SqliteStore {
     pub(super) notes: TaskTracker,
     pub(super) log_size: LogSize,
     deployment_id: OnceLock<Uuid>,
+    /// Who was last seen to keep the write lock from an advance.
+    standing: Mutex<Standing>,
 }
 
 impl SqliteStore {
@@ -62,6 +65,7 @@ impl SqliteStore {
             notes: TaskTracker::new(),
             log_size: LogSize::default(),
             deployment_id: OnceLock::new(),
+            standing: Mutex::default(),
         }
     }
 
@@ -117,6 +121,11 @@ impl SqliteStore {
             finish(tx, worked).await?;
             self.untold().retain(|(told, _)| *told != claim);
         }
+    }
+
+    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
+        // Nothing panics under it.
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn untold(&self) -> MutexGuard<'_, Vec<(Claim, String)>> {

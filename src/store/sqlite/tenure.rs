@@ -17,15 +17,15 @@ use super::tx::{FencedTx, Kind, begin_admitted, begin_immediate, enter, read};
 use super::within::{CONTROL, within};
 use super::{
     calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, payout_records, payouts, plan, receivers,
-    recover, requests, settle, ticks,
+    recover, requests, settle, take_over, ticks,
 };
-use crate::domain::Claim;
+use crate::domain::{Claim, ElectionName, JobName};
 use crate::store::readable::Said;
 use crate::store::{
     Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, Heard, JobChange,
     JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
     PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery, RequestState, SessionsEnded,
-    SettleOutcome, StoreError, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    SettleOutcome, StoreError, TakeOverOutcome, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 /// The longest that one operation may take, in time-outs of a transaction: SQLite bounds what is computed, this bounds a disk
@@ -165,6 +165,10 @@ impl TenureStore for SqliteTenure {
 
     async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
         fenced!(self, Kind::Begin, "change_job", tx => jobs::change_job(tx.conn(), &self.claim, &change))
+    }
+
+    async fn take_over_job(&self, job: &JobName, from: &ElectionName) -> Fenced<TakeOverOutcome> {
+        fenced!(self, Kind::Begin, "take_over_job", tx => take_over::take_over(tx.conn(), &self.claim, job, from))
     }
 
     async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome> {

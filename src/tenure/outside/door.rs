@@ -37,6 +37,7 @@ impl Said {
             CallOutcome::Stopped { reason, why } => Self::Stop(reason, why.clone()),
             CallOutcome::Failed { .. }
             | CallOutcome::PutOff { .. }
+            | CallOutcome::NotNow { .. }
             | CallOutcome::Mismatch { .. }
             | CallOutcome::Fenced { .. }
             | CallOutcome::NotSent
@@ -51,10 +52,14 @@ pub(in crate::tenure) struct Door {
     /// How often its secrets had changed when it was last asked for.
     secrets: Option<u64>,
     stopped: bool,
+    /// A secret was read anew, and nothing has been tried with it yet.
+    probe_now: bool,
     /// When it was last found to be open.
     open_at: Option<Moment>,
     /// When it was last told that it works.
     told_at: Option<Moment>,
+    /// It asked to be sent nothing before this.
+    quiet_until: Moment,
 }
 
 fn fresh(since: Option<Moment>) -> bool {
@@ -62,7 +67,13 @@ fn fresh(since: Option<Moment>) -> bool {
 }
 
 impl Door {
-    /// How many of `free` calls may be taken, with `on_the_wire` there already: all; or one, or none, while it is stopped.
+    /// How long nothing is to be taken for it, as it asked for itself.
+    pub(in crate::tenure) fn quiet_for(&self) -> Duration {
+        self.quiet_until.since(clock::boottime())
+    }
+
+    /// How many of `free` calls may be taken, with `on_the_wire` there already: all; none while the receiver has asked for a wait; one,
+    /// or none, while it is stopped.
     ///
     /// # Errors
     /// [`Stop`].
@@ -74,6 +85,10 @@ impl Door {
         free: usize,
         on_the_wire: usize,
     ) -> Result<usize, Stop> {
+        if let Some(quiet) = receiver.quiet_for() {
+            self.quiet_until = clock::boottime() + quiet;
+            return Ok(0);
+        }
         if fresh(self.open_at) {
             return Ok(free);
         }
@@ -81,14 +96,10 @@ impl Door {
             return Ok(0);
         }
         let secrets = receiver.secret_changes().await;
-        let ask = ReceiverAsk {
-            origin: receiver.origin(),
-            probe_waits: (retry.backoff_min, retry.backoff_max),
-            probe_now: self.secrets.is_some_and(|known| known != secrets),
-        };
-        let asked_at = clock::boottime();
-        let way = tenure.begin("receiver_way", || tenure.store.receiver_way(&ask)).await?;
+        self.probe_now |= self.secrets.is_some_and(|known| known != secrets);
         self.secrets = Some(secrets);
+        let asked_at = clock::boottime();
+        let way = self.ask(tenure, receiver, retry, false).await?;
         let (stopped, room) = match way {
             ReceiverWay::Open => (false, free),
             ReceiverWay::Probe(_) => (true, if on_the_wire == 0 { free.min(1) } else { 0 }),
@@ -97,6 +108,45 @@ impl Door {
         self.stopped = stopped;
         self.open_at = if stopped { None } else { Some(asked_at) };
         Ok(room)
+    }
+
+    /// Whether what was taken may go: where it is stopped, that one is a try, and the next has to wait longer. What nothing was
+    /// taken for uses up none.
+    ///
+    /// # Errors
+    /// [`Stop`].
+    pub(super) async fn lets_go(
+        &mut self,
+        tenure: &Tenure,
+        receiver: &Receiver,
+        retry: &RetryDefinition,
+    ) -> Result<bool, Stop> {
+        if !self.stopped {
+            return Ok(true);
+        }
+        let way = self.ask(tenure, receiver, retry, true).await?;
+        self.probe_now = false;
+        Ok(match way {
+            ReceiverWay::Open | ReceiverWay::Probe(_) => true,
+            // Somebody else was faster.
+            ReceiverWay::Closed { .. } => false,
+        })
+    }
+
+    async fn ask(
+        &self,
+        tenure: &Tenure,
+        receiver: &Receiver,
+        retry: &RetryDefinition,
+        tries: bool,
+    ) -> Result<ReceiverWay, Stop> {
+        let ask = ReceiverAsk {
+            origin: receiver.origin(),
+            probe_waits: (retry.backoff_min, retry.backoff_max),
+            probe_now: self.probe_now,
+            tries,
+        };
+        tenure.begin("receiver_way", || tenure.store.receiver_way(&ask)).await
     }
 
     /// Notes what answers say about it, in their order.

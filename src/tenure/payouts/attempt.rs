@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::super::contradiction::is_contradicted;
+use super::super::leave::handed_over;
 use super::super::scope::{Scope, Tenure};
 use super::fates::{Came, Ground, Outcome, came};
 use crate::clock;
@@ -79,7 +80,6 @@ pub(super) async fn make(
         Outcome::Sent(Verdict::Fenced { highest }) if is_contradicted(&tenure, highest.get()).await => {
             Outcome::Contradicted
         }
-        Outcome::Sent(Verdict::Fenced { .. }) => Outcome::Sent(Verdict::NotSent),
         other => other,
     };
     let rules = job.receiver.rules();
@@ -101,12 +101,9 @@ pub(super) async fn make(
     Answered { job, record, stop, outcome }
 }
 
-/// Returns once the try must end here: at once where the tenure stops and no leave was given, else when the drain is over.
-async fn handed_over(tenure: &Tenure, departure: &Departure) {
-    tenure.stopping.cancelled().await;
-    if departure.has_departed() {
-        tenure.answers.cancelled().await;
-    }
+/// Leave to ask was refused. Whatever else kept a question from being asked says as little as no answer.
+const fn not_asked() -> Outcome {
+    Outcome::Cut { departed: false, why: "it was not asked" }
 }
 
 async fn attempt(
@@ -129,16 +126,16 @@ async fn attempt(
         Errand::Send => {}
         Errand::AskThenSend => match receiver.look_up(&request, departure).await {
             Some(found @ (LookUp::Paid { .. } | LookUp::Mismatch { .. })) => return Outcome::Asked(found),
+            Some(LookUp::NoLeave) => return not_asked(),
             Some(LookUp::Nothing { .. }) | None => {}
         },
         Errand::Ask { .. } => {
             let asking = Request { not_after: None, ..request };
-            let found = receiver.look_up(&asking, departure).await;
-            if !departure.has_departed() {
-                return Outcome::Cut { departed: false, why: "it was not asked" };
-            }
-            let nothing = || LookUp::Nothing { why: "it cannot be looked up any more".to_owned() };
-            return Outcome::Asked(found.unwrap_or_else(nothing));
+            return match receiver.look_up(&asking, departure).await {
+                Some(LookUp::NoLeave) => not_asked(),
+                Some(found) => Outcome::Asked(found),
+                None => Outcome::Asked(LookUp::Nothing { why: "it cannot be looked up any more".to_owned() }),
+            };
         }
     }
     Outcome::Sent(receiver.send(&request, departure).await)

@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::settlement::http::{LookUp, StopReason, Verdict};
 use crate::store::{Errand, PayoutFate};
 
+/// The wait of what was put back: whatever has none goes before it, so that it keeps no other from its turn.
+const PUT_BACK: Duration = Duration::from_millis(100);
+
 /// What is known of a try once it has ended here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -73,33 +76,52 @@ fn sent(verdict: Verdict, ground: Ground) -> Came {
         Verdict::Unknown { why: error } => {
             PayoutFate::Unknown { error, again_in: if ground.clears { Some(ground.wait) } else { None } }
         }
-        Verdict::Undone { left, after, why } => {
+        Verdict::Undone { left, after, why, of_unit: _ } => {
             PayoutFate::Back { left: left || ground.left_before, error: Some(why), again_in: wait(after) }
         }
         Verdict::StopReceiver { reason, why } => return stopped(reason, why, ground),
-        Verdict::Fenced { .. } | Verdict::NotSent => not_sent(ground),
+        // It was answered: the receiver has seen the key.
+        Verdict::Fenced { .. } => PayoutFate::Back { left: true, error: None, again_in: Some(ground.wait) },
+        Verdict::NotSent => not_sent(ground),
     };
     Came { fate, stop: None, outcome }
 }
 
 /// As before the try, which says something about the receiver and nothing about the payout. It waits, so that the next one that
-/// is tried is another: what only this one is answered with keeps no other from it.
+/// is tried is another: what only this one is answered with keeps no other from it. Its key counts from here on where the receiver
+/// has answered: it has seen it.
 fn stopped(reason: StopReason, why: String, ground: Ground) -> Came {
     let error = Some(why.clone());
+    let left = ground.left_before || is_an_answer(reason);
     Came {
-        fate: PayoutFate::Back { left: ground.left_before, error, again_in: Some(ground.wait) },
+        fate: PayoutFate::Back { left, error, again_in: Some(ground.wait) },
         stop: Some((reason.as_str(), why)),
         outcome: if reason == StopReason::Fenced { "fenced" } else { "stopped" },
     }
 }
 
+/// Whether a byte of a try that stops a receiver so had left.
+const fn is_an_answer(reason: StopReason) -> bool {
+    match reason {
+        StopReason::Tls => false,
+        StopReason::BadRequest
+        | StopReason::Unauthorized
+        | StopReason::Forbidden
+        | StopReason::NotFound
+        | StopReason::Redirect
+        | StopReason::Refusals
+        | StopReason::Fenced => true,
+    }
+}
+
 const fn not_sent(ground: Ground) -> PayoutFate {
-    PayoutFate::Back { left: ground.left_before, error: None, again_in: None }
+    PayoutFate::Back { left: ground.left_before, error: None, again_in: Some(PUT_BACK) }
 }
 
 /// A look-up that finds nothing proves nothing: it is asked again, until the receiver may have forgotten the key.
 fn asked(found: LookUp, ground: Ground) -> Came {
     let (fate, outcome) = match found {
+        LookUp::NoLeave => (not_sent(ground), "not_sent"),
         LookUp::Paid { reference } => (PayoutFate::Paid { reference }, "paid"),
         LookUp::Mismatch { why: error } => (PayoutFate::Mismatch { error }, "mismatch"),
         LookUp::Nothing { why: error } => {
@@ -145,7 +167,7 @@ mod tests {
             Verdict::RefusedInDoubt { status: 422 },
             Verdict::Later { after: Some(Duration::from_secs(9)), why: why() },
             Verdict::Unknown { why: why() },
-            Verdict::Undone { left: true, after: None, why: why() },
+            Verdict::Undone { left: true, after: None, why: why(), of_unit: false },
             Verdict::StopReceiver { reason: StopReason::Unauthorized, why: why() },
             Verdict::Fenced { highest: Term::NONE },
             Verdict::NotSent,
@@ -165,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_counts_from_the_first_try_that_left_and_a_stop_leaves_it_as_it_was() {
+    fn a_key_counts_from_the_first_try_that_left_also_where_its_answer_stops_the_receiver() {
         let left = |verdict: Verdict, left_before| {
             let ground = Ground { left_before, ..ground(Errand::Send, true) };
             match came(Outcome::Sent(verdict), ground).fate {
@@ -173,8 +195,13 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let undone = |left| Verdict::Undone { left, after: None, why: "why".to_owned() };
-        let stop = || Verdict::StopReceiver { reason: StopReason::Unauthorized, why: "why".to_owned() };
+        let undone = |left| Verdict::Undone { left, after: None, why: "why".to_owned(), of_unit: false };
+        let stop_by = |reason| Verdict::StopReceiver { reason, why: "why".to_owned() };
+        let stop = || stop_by(StopReason::Tls);
+        for reason in StopReason::ALL.into_iter().filter(|reason| *reason != StopReason::Tls) {
+            assert!(left(stop_by(reason), false), "{reason:?}: it was answered, so the receiver has seen the key");
+        }
+        assert!(left(Verdict::Fenced { highest: Term::NONE }, false), "that is an answer too");
         assert_eq!(
             [left(undone(true), false), left(undone(false), false), left(undone(false), true)],
             [true, false, true]
@@ -193,7 +220,7 @@ mod tests {
         assert!(matches!(fate(false), PayoutFate::Unknown { again_in: None, .. }));
         assert!(matches!(fate(true), PayoutFate::Unknown { again_in: Some(WAIT), .. }));
         let cut = |departed, clears| came(Outcome::Cut { departed, why: "drained" }, ground(Errand::Send, clears)).fate;
-        assert!(matches!(cut(false, false), PayoutFate::Back { left: false, error: None, again_in: None }));
+        assert!(matches!(cut(false, false), PayoutFate::Back { left: false, error: None, again_in: Some(PUT_BACK) }));
         assert!(matches!(cut(true, false), PayoutFate::Unknown { again_in: None, .. }));
         assert!(matches!(cut(true, true), PayoutFate::Unknown { again_in: Some(Duration::ZERO), .. }));
     }

@@ -124,6 +124,11 @@ impl Lane {
     /// Takes what is due and sends it on its way.
     async fn look(&mut self, room: u32) -> Result<(), Stop> {
         let jobs = Arc::clone(&self.jobs.borrow_and_update());
+        if let Some(quiet) = jobs.iter().filter_map(|job| job.receiver.quiet_for()).max() {
+            // It asked for it, and that not of one payout.
+            self.look_at = clock::boottime() + quiet.min(LOOK_AGAIN);
+            return Ok(());
+        }
         let secrets = secret_changes(&jobs).await;
         let probe_now = secrets != self.secrets;
         let asked_at = clock::boottime();
@@ -169,6 +174,7 @@ impl Lane {
             let rules = job.receiver.rules();
             PayoutTerms {
                 job: job.id,
+                url: rules.url.clone(),
                 idempotent: rules.idempotent,
                 looks_up: rules.lookup_url.is_some(),
                 key_valid_for: rules.key_valid_for,

@@ -21,10 +21,10 @@ pub const RUN_ON_SQLITE: &str = "insert into run (job_id, job, election, kind, t
 /// A batch of the newest run that sets a unit aside, and one that settles.
 pub const BATCHES_ON_POSTGRES: &str =
     "insert into bursar.batch (run_id, election, term, units, settled, carried, empty, set_aside, instructions)
-    select r.id, r.election, r.opened_term, 1, 0, 0, e.empty, 1 - e.empty, 0
-      from (select * from bursar.run order by id desc limit 1) r, (values (0), (1)) e (empty)";
+    select r.id, r.election, r.opened_term, 1, 0, e.carried, 0, 1 - e.carried, 0
+      from (select * from bursar.run order by id desc limit 1) r, (values (0), (1)) e (carried)";
 pub const BATCHES_ON_SQLITE: &str = "insert into batch (run_id, election, term, units, settled, carried, empty, set_aside, instructions, committed_at, fenced_seq)
-    select r.id, r.election, r.opened_term, 1, 0, 0, e.value, 1 - e.value, 0, r.opened_at, r.fenced_seq
+    select r.id, r.election, r.opened_term, 1, 0, e.value, 0, 1 - e.value, 0, r.opened_at, r.fenced_seq
       from (select * from run order by id desc limit 1) r, json_each('[0, 1]') e";
 
 /// A call that was first sent just after the last halt.

@@ -19,7 +19,7 @@ use bursar::leadership::etcd::{EtcdConfig, EtcdCoordinator};
 use bursar::leadership::memory::MemoryCoordinator;
 use bursar::leadership::{
     AcceptedOutcome, Campaign, CampaignOutcome, Coordinator, ElectionState, LeaderRecord, LeaseId, RegisterOutcome,
-    RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy,
+    RenewOutcome, ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy, Win,
 };
 
 use crate::support::cluster::migrated_database;
@@ -54,7 +54,10 @@ fn on_memory() -> Clients {
 fn on_postgres(database: &Database) -> Clients {
     let url = database.url();
     Arc::new(move || {
-        Arc::new(PgCoordinator::new(PgCoordinatorSettings { url: url.clone(), ..PgCoordinatorSettings::default() }))
+        Arc::new(PgCoordinator::new(PgCoordinatorSettings {
+            url: url.clone().into(),
+            ..PgCoordinatorSettings::default()
+        }))
     })
 }
 
@@ -179,6 +182,11 @@ async fn campaign(
     port.campaign(&campaign).await.expect("an answer")
 }
 
+/// A win, as the key shows it.
+const fn of(revision: Revision, lease: LeaseId) -> Win {
+    Win { revision, lease }
+}
+
 /// Wins a vacant election with the next term.
 async fn win(port: &dyn Coordinator, election: &ElectionName, lease: LeaseId) -> (LeaderRecord, Revision) {
     let before = read(port, election).await;
@@ -220,7 +228,7 @@ async fn a_campaign_loses_where_the_term_key_has_changed(port: &dyn Coordinator)
     let lease = lease(port).await;
     let before = read(port, &election).await;
     let (_, revision) = win(port, &election, lease).await;
-    assert_eq!(port.resign(&election, revision).await.expect("an answer"), ResignOutcome::Resigned);
+    assert_eq!(port.resign(&election, of(revision, lease)).await.expect("an answer"), ResignOutcome::Resigned);
     let late = record(&election, "second", lease, 1);
     match campaign(port, &late, Vacancy::Absent, before.term_revision).await {
         CampaignOutcome::Lost(found) => assert_eq!((found.leader, found.term), (None, term(1))),
@@ -248,15 +256,15 @@ async fn resigning_takes_only_ones_own_win(port: &dyn Coordinator) {
     let lease = lease(port).await;
     let (first, first_revision) = win(port, &election, lease).await;
     let other = Revision(first_revision.0 + 1000);
-    match port.resign(&election, other).await.expect("an answer") {
+    match port.resign(&election, of(other, lease)).await.expect("an answer") {
         ResignOutcome::NotMine { found } => assert_eq!(found.expect("a leader").record, Some(first)),
         ResignOutcome::Resigned => panic!("another's key was deleted"),
     }
-    assert_eq!(port.resign(&election, first_revision).await.expect("an answer"), ResignOutcome::Resigned);
-    let again = port.resign(&election, first_revision).await.expect("an answer");
+    assert_eq!(port.resign(&election, of(first_revision, lease)).await.expect("an answer"), ResignOutcome::Resigned);
+    let again = port.resign(&election, of(first_revision, lease)).await.expect("an answer");
     assert_eq!(again, ResignOutcome::NotMine { found: None });
     let (second, _) = win(port, &election, lease).await;
-    let late = port.resign(&election, first_revision).await.expect("an answer");
+    let late = port.resign(&election, of(first_revision, lease)).await.expect("an answer");
     assert!(matches!(late, ResignOutcome::NotMine { found: Some(_) }), "{late:?}");
     assert_eq!(read(port, &election).await.leader.expect("untouched").record, Some(second));
 }
@@ -266,7 +274,7 @@ async fn a_transfer_needs_ones_own_win_the_term_unchanged_and_the_successor_ther
     let (mine, theirs) = (lease(port).await, lease(port).await);
     let (_, won) = win(port, &election, mine).await;
     let successor = record(&election, "successor", theirs, 2);
-    let attempt = |won, term_revision| Transfer { won, term_revision, record: successor.clone() };
+    let attempt = |won, term_revision| Transfer { won: of(won, mine), term_revision, record: successor.clone() };
     let refused = |outcome: TransferOutcome| match outcome {
         TransferOutcome::NotTransferred { found } => assert_eq!(found.leader.expect("a leader").revision, won),
         TransferOutcome::Transferred { .. } => panic!("transferred against a condition"),
@@ -289,14 +297,15 @@ async fn a_transfer_needs_ones_own_win_the_term_unchanged_and_the_successor_ther
 async fn what_was_accepted_is_noted_by_the_leader_alone_and_outlives_it(port: &dyn Coordinator) {
     let election = election("accepted");
     assert_eq!(port.read_accepted(&election).await.expect("an answer"), None);
-    let none = port.put_accepted(&election, Revision(1), "no").await.expect("an answer");
+    let none = port.put_accepted(&election, of(Revision(1), LeaseId(1)), "no").await.expect("an answer");
     assert_eq!(none, AcceptedOutcome::NotLeader { found: None });
     let lease = lease(port).await;
     let (_, won) = win(port, &election, lease).await;
-    let other = port.put_accepted(&election, Revision(won.0 + 1000), "no").await.expect("an answer");
+    let other = port.put_accepted(&election, of(Revision(won.0 + 1000), lease), "no").await.expect("an answer");
     assert!(matches!(other, AcceptedOutcome::NotLeader { found: Some(_) }), "{other:?}");
     assert_eq!(port.read_accepted(&election).await.expect("an answer"), None);
-    assert_eq!(port.put_accepted(&election, won, "{\"term\":1}").await.expect("an answer"), AcceptedOutcome::Noted);
+    let noted = port.put_accepted(&election, of(won, lease), "{\"term\":1}").await.expect("an answer");
+    assert_eq!(noted, AcceptedOutcome::Noted);
     port.revoke(lease).await.expect("an answer");
     assert_eq!(port.read_accepted(&election).await.expect("an answer").as_deref(), Some("{\"term\":1}"));
 }
@@ -312,7 +321,7 @@ async fn a_watch_wakes_for_every_change_from_its_revision_on(port: &dyn Coordina
         tokio::time::timeout(FIRES_WITHIN, watch.woken()).await.expect(why).expect(why);
     };
     fires(&mut watch, "the win").await;
-    port.resign(&election, won).await.expect("an answer");
+    port.resign(&election, of(won, lease)).await.expect("an answer");
     fires(&mut watch, "the resignation").await;
     let (_, _) = win(port, &election, lease).await;
     fires(&mut watch, "the second win").await;

@@ -67,7 +67,7 @@ impl Ground for Database {
     }
 
     fn store(&self) -> Arc<dyn Store> {
-        let settings = PgSettings { url: self.url(), replica: "desk".to_owned(), ..PgSettings::default() };
+        let settings = PgSettings { url: self.url().into(), replica: "desk".to_owned(), ..PgSettings::default() };
         Arc::new(PgStore::new(&settings).expect("the address is ours"))
     }
 

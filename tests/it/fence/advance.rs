@@ -7,7 +7,8 @@ use std::time::Duration;
 use bursar::clock;
 use bursar::store::{AdvanceOutcome, Store};
 use futures_util::StreamExt;
-use sqlx::Connection;
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection};
 
 use super::ground::{BOUND, accepted, claim, enter, entered, leader, lives, migrated, open};
 use crate::support::eventually;
@@ -96,6 +97,46 @@ async fn an_exclusive_holder_is_ended_only_after_a_second() {
     let took = clock::boottime().since(began);
     assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(5), "{took:?}");
     assert!(!lives(&mut operator).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_of_another_role_is_named_and_keeps_no_other_from_being_ended() {
+    let database = migrated().await;
+    let store = open(&database.url());
+    let old = claim(1);
+    accepted(&store, &old).await;
+    let mut stranger = holding(&database.as_second_role().await, "pg_advisory_xact_lock_shared").await;
+    let mut holder = entered(&database, &old).await;
+    let pid: i32 =
+        sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut stranger).await.expect("it is in its transaction");
+    let error = store.advance(&claim(2), &leader(), Duration::from_secs(1)).await.expect_err("the lock is kept");
+    let error = error.to_string();
+    assert!(error.contains("second_eyes") && error.contains(&format!("pid {pid} ")), "{error}");
+    assert!(!lives(&mut holder).await, "the old leader's session is gone");
+    assert!(lives(&mut stranger).await, "the other role's is not ours to end");
+    sqlx::raw_sql("rollback").execute(&mut stranger).await.expect("it lives");
+    accepted(&store, &claim(3)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_may_signal_ends_the_holders_of_other_roles() {
+    let database = migrated().await;
+    let store = open(&database.as_signalling_role().await);
+    let second = database.as_second_role().await;
+    accepted(&store, &claim(1)).await;
+    for (term, lock) in [(2, "pg_advisory_xact_lock_shared"), (3, "pg_advisory_xact_lock")] {
+        let mut operator = holding(&second, lock).await;
+        accepted(&store, &claim(term)).await;
+        assert!(!lives(&mut operator).await, "{lock}");
+    }
+}
+
+/// A session of that address that holds the gate, as an operator's command that stands still would.
+async fn holding(url: &str, lock: &str) -> PgConnection {
+    let mut operator = PgConnection::connect(url).await.expect("the server answers");
+    let statement = format!("begin; select {lock}(bursar.gate('settlement'))");
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut operator).await.expect("the lock is free");
+    operator
 }
 
 #[tokio::test(flavor = "multi_thread")]

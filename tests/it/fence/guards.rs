@@ -87,7 +87,7 @@ async fn history_is_never_changed() {
         "update bursar.instruction set idempotency_key = 'x'",
         "update bursar.instruction set in_doubt = false",
         "delete from bursar.instruction",
-        "truncate bursar.instruction",
+        "truncate bursar.instruction cascade",
         "delete from bursar.entry where false; truncate bursar.entry cascade",
         "truncate bursar.term_history",
         "delete from bursar.term_history",

@@ -10,7 +10,7 @@ use super::ground::{accepted, claim, migrated, open};
 use crate::support::{Launch, Postgres, eventually, eventually_blocking, ports, scratch};
 
 /// This release's schema.
-const SCHEMA: i64 = 14;
+const SCHEMA: i64 = 13;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migrated_primary_is_healthy() {

@@ -57,7 +57,7 @@ async fn takes_all_common_ones(database: &Database, tenure: &Arc<dyn TenureStore
 async fn tenures_of_two_elections_together_open_no_more_sessions_than_the_process_may() {
     let database = migrated().await;
     let settings = PgSettings {
-        url: database.url(),
+        url: database.url().into(),
         replica: "replica-a".to_owned(),
         shares: Some(SHARES),
         ..PgSettings::default()

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bursar::clock::boottime;
-use bursar::settlement::http::{MOST_ANSWER_BYTES, StopReason, Verdict};
+use bursar::settlement::http::{MOST_ANSWER_BYTES, Receivers, StopReason, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::ground::{Raw, open, read_request, receiver, try_once};
+use super::ground::{Raw, definition, open, read_request, receiver, try_once};
 use crate::support::receiver::say;
 use crate::support::repetitions;
 
@@ -210,4 +210,24 @@ async fn an_answer_before_the_request_was_read_counts() {
     .await;
     let verdict = try_once(&receiver(&raw.url, false), &open()).await;
     assert!(matches!(&verdict, Verdict::Undone { after: Some(wait), .. } if wait.as_secs() == 7), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn a_wait_that_a_receiver_asks_for_keeps_everything_from_it() {
+    for status in [429, 503] {
+        let raw = Raw::saying(say(status, &[("retry-after", "60")], "")).await;
+        let all = Receivers::default();
+        let one = all.of(&definition(&raw.url, true)).expect("a receiver");
+        let other = all.of(&definition(&format!("{}/others", raw.url), false)).expect("a receiver");
+        assert_eq!(one.quiet_for(), None);
+        try_once(&one, &open()).await;
+        for receiver in [&one, &other] {
+            assert!(receiver.quiet_for().is_some_and(|wait| wait.as_secs() >= 50), "{status}");
+            let verdict = try_once(receiver, &open()).await;
+            let kept =
+                matches!(&verdict, Verdict::Undone { left: false, after: Some(wait), .. } if wait.as_secs() >= 50);
+            assert!(kept, "{status}: {verdict:?}");
+        }
+        assert_eq!(raw.connections(), 1, "{status}: nothing reaches it");
+    }
 }

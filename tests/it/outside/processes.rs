@@ -89,8 +89,11 @@ async fn exit_codes_are_outcomes() {
     for (script, ending, expected) in [
         ("exit 0", Ending::Exited(0), "done"),
         ("exit 75", Ending::Exited(75), "again"),
-        ("exit 1", Ending::Exited(1), "aside"),
-        ("exit 70", Ending::Exited(70), "aside"),
+        ("exit 65", Ending::Exited(65), "undone"),
+        ("exit 1", Ending::Exited(1), "in doubt"),
+        ("exit 70", Ending::Exited(70), "in doubt"),
+        ("exit 128", Ending::Exited(128), "in doubt"),
+        ("sh -c 'kill -KILL $$'; exit $?", Ending::Exited(137), "unknown"),
         ("kill -TERM $$", Ending::Signalled(15), "unknown"),
         ("kill -KILL $$", Ending::Signalled(9), "unknown"),
     ] {
@@ -99,10 +102,11 @@ async fn exit_codes_are_outcomes() {
         let found = match outcome(ended) {
             CallOutcome::Done => "done",
             CallOutcome::Failed { permanent: false, .. } => "again",
-            CallOutcome::Failed { permanent: true, .. } => "aside",
+            CallOutcome::Failed { permanent: true, .. } => "undone",
+            CallOutcome::Mismatch { .. } => "in doubt",
             CallOutcome::Unknown { .. } => "unknown",
             other @ (CallOutcome::PutOff { .. }
-            | CallOutcome::Mismatch { .. }
+            | CallOutcome::NotNow { .. }
             | CallOutcome::Fenced { .. }
             | CallOutcome::Refused { .. }
             | CallOutcome::Stopped { .. }) => panic!("no process ends so: {other:?}"),

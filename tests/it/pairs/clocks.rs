@@ -46,7 +46,7 @@ async fn a_database_whose_clock_steps_an_hour_both_ways_has_one_leader_at_a_time
 }
 
 #[tokio::test]
-async fn replicas_whose_wall_clocks_step_an_hour_both_ways_go_on_as_before() {
+async fn replicas_whose_wall_clocks_step_an_hour_and_a_day_both_ways_go_on_as_before() {
     let clock = FakeClock::new();
     let mut setup = Setup::new(2, &schedule(&[each_second()])).on_database_coordinator();
     for (key, value) in clock.env() {
@@ -59,15 +59,23 @@ async fn replicas_whose_wall_clocks_step_an_hour_both_ways_go_on_as_before() {
     let sampler = cluster.watch();
     let leader = cluster.wait_leader(READY).await;
     let term = cluster.wait_work_above(0, SETTLED).await;
-    for offset in ["+3600s", "-3600s", "+0s"] {
+    // From one to the next a step of an hour, two, or a day and more, either way.
+    for (offset, ttls) in [("+3600s", 1), ("-3600s", 1), ("+86400s", 3), ("-86400s", 3), ("+0s", 1)] {
         clock.set(offset);
         let stepped = boottime();
         let settled = cluster.settled().await;
-        eventually(TTL * 3, "a TTL and a half pass", async || (boottime().since(stepped) > TTL * 3 / 2).then_some(()))
-            .await;
-        cluster.wait_settled(settled + 3, SETTLED).await;
+        let while_it_lasts = TTL * ttls / 2;
+        eventually(TTL * 3, "it stands for a while", async || {
+            (boottime().since(stepped) > while_it_lasts).then_some(())
+        })
+        .await;
+        cluster.wait_settled(settled + 2, SETTLED).await;
         assert_eq!((cluster.leader().await, cluster.term().await), (Some(leader), term), "{offset}");
     }
+    let gaps = "select (extract(epoch from max(tick) - min(tick)) + 1)::bigint - count(distinct tick) from bursar.run";
+    assert_eq!(cluster.number(gaps).await, 0, "every tick of the store's clock has its run");
+    let other = "select count(*) from bursar.run where kind <> 'tick' or caught_up or state in ('skipped', 'coalesced', 'missed')";
+    assert_eq!(cluster.number(other).await, 0, "and is on time");
     cluster.assert_sound().await;
     sampler.finish();
 }

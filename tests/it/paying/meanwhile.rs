@@ -28,8 +28,8 @@ async fn captures_arrive_and_the_leader_dies(pair: Pair) {
     }
     cluster.wait_other_leader(TAKEOVER, &[old]).await;
     receiver.always(None);
-    let count = "select count(*) from bursar.instruction where state = 'paid'";
-    eventually(PAID, "it is paid", async || (cluster.number(count).await == 1).then_some(())).await;
+    let are_paid = "select count(*) from bursar.instruction where state = 'paid'";
+    eventually(PAID, "it is paid", async || (cluster.number(are_paid).await == 1).then_some(())).await;
     let after = cluster.unit_shown(run, "EUR:m0");
     let shown = &after["instructions"][0];
     assert_eq!((&before["key"], &before["amount"]), (&shown["key"], &shown["amount"]));
@@ -45,7 +45,7 @@ async fn captures_arrive_and_the_leader_dies(pair: Pair) {
         .collect();
     assert!(terms.len() >= tries.len() && terms.is_sorted() && terms.first() < terms.last(), "{terms:?}: {after}");
     let second = cluster.run_now("daily").await;
-    eventually(PAID, "the rest is paid", async || (cluster.number(count).await == 2).then_some(())).await;
+    eventually(PAID, "the rest is paid", async || (cluster.number(are_paid).await == 2).then_some(())).await;
     let rest = cluster.unit_shown(second, "EUR:m0")["instructions"][0].clone();
     assert_eq!(receiver.payment(rest["key"].as_str().expect("a key")).await.expect("booked")["amount_minor"], "500");
     assert_eq!(receiver.payment(key).await.expect("booked")["amount_minor"], "1000");

@@ -4,6 +4,7 @@ use bursar::domain::job::{LedgerDefinition, Release};
 use bursar::store::{HoldReport, ReleaseOutcome, Resolution, ResolveOutcome, Scope};
 
 use super::super::desk::{actor, capture, mine};
+use super::super::fence::ground::waiting_for_locks;
 use super::*;
 
 on_every_store!(
@@ -126,4 +127,19 @@ async fn a_merchant_on_hold_gets_no_unit_and_nothing_pending_of_it_is_sent<D: Gr
     assert_eq!((freed("m0").await, freed("m1").await, freed("m1").await), (Some(1), Some(1), None));
     assert_eq!(take(&desk, terms(&job, true), 9).await.payouts.len(), 2);
     desk.audit_is_clean().await;
+}
+
+#[tokio::test]
+async fn what_is_put_on_the_wire_while_its_merchant_is_held_is_counted_as_on_the_wire() {
+    let desk = Desk::open().await;
+    settled(&desk, merchants(1)).await;
+    let mut taking = desk.database.connect().await;
+    let take = "begin; update bursar.instruction set state = 'sending', attempts = 1, sending_term = 1";
+    sqlx::raw_sql(take).execute(&mut taking).await.expect("the row is free");
+    let by = actor();
+    let (report, ()) = tokio::join!(desk.store.hold_merchant("m0", "police", &by), async {
+        waiting_for_locks(&desk.database, 1).await;
+        sqlx::raw_sql("commit").execute(&mut taking).await.expect("it commits");
+    });
+    assert_eq!(report.expect("it answers"), HoldReport { already: false, held: 0, on_the_wire: 1 });
 }

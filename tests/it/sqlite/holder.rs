@@ -91,6 +91,21 @@ async fn a_listed_replica_that_stands_still_with_the_lock_is_ended_by_the_next_l
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_listed_replica_that_waits_with_the_lock_lives_until_it_is_stopped() {
+    let path = path();
+    let store = store(&path).await;
+    accepted(&store, &claim(1)).await;
+    let mut holder = Holder::of(&path, true);
+    // Asleep, as in a call of the disk's: it computes nothing and writes nothing.
+    let error =
+        store.advance(&claim(2), &leader(), Duration::from_secs(3)).await.expect_err("it keeps the lock").to_string();
+    assert!(holder.lives(), "it may be waiting for its disk: {error}");
+    assert!(error.contains(&format!("process {}", holder.0.id())) && error.contains("disk"), "{error}");
+    holder.stop();
+    accepted(&store, &claim(3)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_that_keeps_the_lock_is_named_and_lives() {
     let path = path();
     let store = store(&path).await;

@@ -53,6 +53,16 @@ impl Database {
         format!("postgres://second_eyes@127.0.0.1:{}/{}", self.port, self.name)
     }
 
+    /// The address of it for a role like the product's that may end the sessions of others, as `deploy/postgres/roles.sql` grants it.
+    pub async fn as_signalling_role(&self) -> String {
+        self.execute(&format!(
+            "do $$ begin create role may_signal login in role {ROLE}, pg_signal_backend;
+                   exception when duplicate_object or unique_violation then null; end $$"
+        ))
+        .await;
+        format!("postgres://may_signal@127.0.0.1:{}/{}", self.port, self.name)
+    }
+
     /// A connection as the product's role.
     pub async fn connect(&self) -> PgConnection {
         PgConnection::connect(&self.url()).await.expect("the server answers")

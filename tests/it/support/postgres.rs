@@ -61,7 +61,11 @@ pub fn programs() -> PathBuf {
     versions.ok().flatten().expect("PostgreSQL is installed below /usr/lib/postgresql (scripts/test installs it)")
 }
 
-fn owned_by_postgres(path: &Path) {
+/// Gives a file or folder to the user that servers run as.
+///
+/// # Panics
+/// When `chown` fails.
+pub fn owned_by_postgres(path: &Path) {
     if rustix::process::geteuid().is_root() {
         let output = Command::new("chown").arg("-R").arg(OS_USER).arg(path).output().expect("chown can be started");
         assert!(output.status.success(), "chown {}: {}", path.display(), String::from_utf8_lossy(&output.stderr));

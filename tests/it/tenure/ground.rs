@@ -239,7 +239,7 @@ pub async fn migrated() -> Database {
 }
 
 pub fn open(url: &str) -> PgStore {
-    let settings = PgSettings { url: url.to_owned(), replica: "replica-a".to_owned(), ..PgSettings::default() };
+    let settings = PgSettings { url: url.into(), replica: "replica-a".to_owned(), ..PgSettings::default() };
     PgStore::new(&settings).expect("the settings are right")
 }
 

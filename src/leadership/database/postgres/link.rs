@@ -12,9 +12,13 @@ use tokio::time::timeout;
 use super::settings::PgCoordinatorSettings;
 use crate::leadership::coordinator::CoordinatorError;
 use crate::leadership::lease::ATTEMPT_LIMIT;
+use crate::tls;
 
 /// SQLSTATEs and classes of them that no waiting mends: credentials, rights, a database that is not there.
 const REFUSALS: [&str; 4] = ["28", "42501", "3D000", "0LP01"];
+/// What the configuration calls what TLS goes by.
+const TLS_KEYS: tls::Keys =
+    tls::Keys { ca: "database.tls_ca", name: "the host of database.url", cert: "database.tls_cert" };
 /// A table or function that is not there: the schema is older than this release.
 const NO_SCHEMA: [&str; 3] = ["42P01", "42883", "3F000"];
 
@@ -72,7 +76,7 @@ impl Link {
     }
 
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = self.settings.options()?.connect().await?;
+        let mut connection = self.settings.current().await?.connect().await?;
         sqlx::raw_sql(include_str!("sql/session.sql")).execute(&mut connection).await?;
         Ok(connection)
     }
@@ -81,12 +85,20 @@ impl Link {
     fn failed(&self, error: &sqlx::Error) -> CoordinatorError {
         let endpoint = self.endpoint.clone();
         let Some(answer) = error.as_database_error() else {
-            return CoordinatorError::Unreachable { endpoint, why: error.to_string() };
+            let mut why = error.to_string();
+            if let Some(advice) = tls::advice(error, TLS_KEYS) {
+                why = format!("{why}: {advice}");
+            }
+            return CoordinatorError::Unreachable { endpoint, why };
         };
         let state = answer.code().unwrap_or_default();
         let why = format!("{} ({state})", answer.message());
         if NO_SCHEMA.contains(&state.as_ref()) {
             let why = format!("{why}: the database has an older schema, run `bursar migrate`");
+            CoordinatorError::Denied { endpoint, why }
+        } else if state.starts_with("28") {
+            let why =
+                format!("{why}: look at the user and the password of [database], and at the server's pg_hba.conf");
             CoordinatorError::Denied { endpoint, why }
         } else if REFUSALS.iter().any(|refusal| state.starts_with(refusal)) {
             CoordinatorError::Denied { endpoint, why }

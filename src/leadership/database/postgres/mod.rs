@@ -1,7 +1,8 @@
 //! The coordinator in PostgreSQL, in tables of its own beside the store's.
 //!
 //! Every operation is one call of a function, so one statement and one transaction on the server: a replica that is stopped
-//! holds no lock. What is true about locks and clocks stands with the functions, in `migrations/postgres/0004_coordinator.sql`.
+//! holds no lock. What is true about locks and clocks stands with the functions, in `migrations/postgres/0004_coordinator.sql`
+//! and `0012_wins.sql`.
 //!
 //! Two connections, both opened by whoever asks and in its runtime: one for the lease alone, so that a renewal never stands
 //! behind a campaign that waits for a row; one for the rest.
@@ -25,7 +26,7 @@ use crate::domain::{ElectionName, Term};
 use crate::leadership::coordinator::{Coordinator, CoordinatorError, ElectionWatch, MOST_REPLICAS};
 use crate::leadership::record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaseId, Members, RegisterOutcome, RenewOutcome,
-    ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy,
+    ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy, Win,
 };
 
 /// The coordinator in PostgreSQL. Connects when first asked, on the runtime that asks; of one runtime only. Clones share their
@@ -114,8 +115,9 @@ impl Coordinator for PgCoordinator {
         }
     }
 
-    async fn resign(&self, election: &ElectionName, won: Revision) -> Result<ResignOutcome, CoordinatorError> {
-        let query = sqlx::query(include_str!("sql/resign.sql")).bind(election.as_str()).bind(won.0);
+    async fn resign(&self, election: &ElectionName, won: Win) -> Result<ResignOutcome, CoordinatorError> {
+        let query = sqlx::query(include_str!("sql/resign.sql"));
+        let query = query.bind(election.as_str()).bind(won.revision.0).bind(won.lease.0);
         let (resigned, found) = self.elections.row(query, done).await?;
         Ok(if resigned { ResignOutcome::Resigned } else { ResignOutcome::NotMine { found: found.state()?.leader } })
     }
@@ -124,7 +126,8 @@ impl Coordinator for PgCoordinator {
         let record = &transfer.record;
         let query = sqlx::query(include_str!("sql/transfer.sql"))
             .bind(record.election.as_str())
-            .bind(transfer.won.0)
+            .bind(transfer.won.revision.0)
+            .bind(transfer.won.lease.0)
             .bind(transfer.term_revision.0)
             .bind(record.term.get())
             .bind(record.leader_id.as_str())
@@ -167,11 +170,11 @@ impl Coordinator for PgCoordinator {
     async fn put_accepted(
         &self,
         election: &ElectionName,
-        won: Revision,
+        won: Win,
         accepted: &str,
     ) -> Result<AcceptedOutcome, CoordinatorError> {
-        let query =
-            sqlx::query(include_str!("sql/accept.sql")).bind(election.as_str()).bind(won.0).bind(accepted.to_owned());
+        let query = sqlx::query(include_str!("sql/accept.sql"));
+        let query = query.bind(election.as_str()).bind(won.revision.0).bind(won.lease.0).bind(accepted.to_owned());
         let (noted, found) = self.elections.row(query, done).await?;
         Ok(if noted { AcceptedOutcome::Noted } else { AcceptedOutcome::NotLeader { found: found.state()?.leader } })
     }

@@ -6,13 +6,15 @@ use std::str::FromStr;
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
+use crate::secret::{Secret, SecretSource};
+
 /// How to reach the database, and who asks. What the store's settings hold; kept apart, because the coordinator knows no store.
 #[derive(Clone, Default)]
 pub struct PgCoordinatorSettings {
     /// `postgres://…`; may hold a password.
-    pub url: String,
+    pub url: SecretSource,
     /// The password, where the URL has none.
-    pub password: Option<String>,
+    pub password: Option<SecretSource>,
     /// libpq's `sslmode`; `None`: as the URL says.
     pub tls_mode: Option<String>,
     /// The authorities' certificates, PEM.
@@ -28,10 +30,19 @@ impl fmt::Debug for PgCoordinatorSettings {
 }
 
 impl PgCoordinatorSettings {
-    pub(super) fn options(&self) -> Result<PgConnectOptions, sqlx::Error> {
-        let mut options = PgConnectOptions::from_str(&self.url)?;
-        if let Some(password) = &self.password {
-            options = options.password(password);
+    /// How to connect now: the files of secrets are read anew.
+    pub(super) async fn current(&self) -> Result<PgConnectOptions, sqlx::Error> {
+        let password = match &self.password {
+            Some(password) => Some(password.current().await),
+            None => None,
+        };
+        self.options(&self.url.current().await, password)
+    }
+
+    fn options(&self, url: &Secret, password: Option<Secret>) -> Result<PgConnectOptions, sqlx::Error> {
+        let mut options = PgConnectOptions::from_str(url.expose())?;
+        if let Some(password) = password {
+            options = options.password(password.expose());
         }
         if let Some(mode) = &self.tls_mode {
             options = options.ssl_mode(PgSslMode::from_str(mode)?);
@@ -47,7 +58,8 @@ impl PgCoordinatorSettings {
 
     /// Where it is, for errors: never with a password.
     pub(super) fn endpoint(&self) -> String {
-        self.options().map_or_else(|_| "database.url".to_owned(), |o| format!("{}:{}", o.get_host(), o.get_port()))
+        self.options(&self.url.known(), None)
+            .map_or_else(|_| "database.url".to_owned(), |o| format!("{}:{}", o.get_host(), o.get_port()))
     }
 }
 
@@ -55,14 +67,14 @@ impl PgCoordinatorSettings {
 mod tests {
     use super::*;
 
-    #[test]
-    fn settings_are_read_and_never_shown() {
-        let url = "postgres://bursar:secret@db:5433/payments".to_owned();
+    #[tokio::test]
+    async fn settings_are_read_and_never_shown() {
+        let url = "postgres://bursar:secret@db:5433/payments".into();
         let settings = PgCoordinatorSettings { url, ..PgCoordinatorSettings::default() };
-        assert!(settings.options().is_ok());
+        assert!(settings.current().await.is_ok());
         assert_eq!(settings.endpoint(), "db:5433");
         assert!(!format!("{settings:?}").contains("secret"));
         let wrong = PgCoordinatorSettings { tls_mode: Some("perhaps".to_owned()), ..settings };
-        assert!(wrong.options().is_err());
+        assert!(wrong.current().await.is_err());
     }
 }

@@ -24,7 +24,7 @@ use crate::domain::{ElectionName, Term};
 use crate::leadership::coordinator::{Coordinator, CoordinatorError, ElectionWatch, MOST_REPLICAS};
 use crate::leadership::record::{
     AcceptedOutcome, Campaign, CampaignOutcome, ElectionState, Grant, LeaseId, Members, RegisterOutcome, RenewOutcome,
-    ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy,
+    ReplicaRecord, ResignOutcome, Revision, RevokeOutcome, Transfer, TransferOutcome, Vacancy, Win,
 };
 
 /// Where the lease file is, and how long a process may hold it up.
@@ -125,7 +125,7 @@ async fn transfer(
     let record = &transfer.record;
     let done = sqlx::query(include_str!("sql/transfer.sql"))
         .bind(record.election.as_str().to_owned())
-        .bind(transfer.won.0)
+        .bind(transfer.won.revision.0)
         .bind(transfer.term_revision.0)
         .bind(record.term.get())
         .bind(record.leader_id.as_str().to_owned())
@@ -133,18 +133,20 @@ async fn transfer(
         .bind(record.lease_id.0)
         .bind(at.boot.clone())
         .bind(at.now)
+        .bind(transfer.won.lease.0)
         .execute(&mut *connection)
         .await?;
     let found = state(connection, record.election.as_str(), &at).await?;
     Ok((done.rows_affected() == 1, found))
 }
 
-async fn resign(connection: &mut SqliteConnection, election: String, won: i64, at: Stamp) -> Answer<(bool, Found)> {
+async fn resign(connection: &mut SqliteConnection, election: String, won: Win, at: Stamp) -> Answer<(bool, Found)> {
     let done = sqlx::query(include_str!("sql/resign.sql"))
         .bind(election.clone())
-        .bind(won)
+        .bind(won.revision.0)
         .bind(at.boot.clone())
         .bind(at.now)
+        .bind(won.lease.0)
         .execute(&mut *connection)
         .await?;
     let found = state(connection, &election, &at).await?;
@@ -154,16 +156,17 @@ async fn resign(connection: &mut SqliteConnection, election: String, won: i64, a
 async fn accept(
     connection: &mut SqliteConnection,
     election: String,
-    won: i64,
+    won: Win,
     accepted: String,
     at: Stamp,
 ) -> Answer<(bool, Found)> {
     let done = sqlx::query(include_str!("sql/accept.sql"))
         .bind(election.clone())
-        .bind(won)
+        .bind(won.revision.0)
         .bind(accepted)
         .bind(at.boot.clone())
         .bind(at.now)
+        .bind(won.lease.0)
         .execute(&mut *connection)
         .await?;
     let found = state(connection, &election, &at).await?;
@@ -239,9 +242,9 @@ impl Coordinator for SqliteCoordinator {
         })
     }
 
-    async fn resign(&self, election: &ElectionName, won: Revision) -> Result<ResignOutcome, CoordinatorError> {
+    async fn resign(&self, election: &ElectionName, won: Win) -> Result<ResignOutcome, CoordinatorError> {
         let name = election.as_str().to_owned();
-        let (done, found) = self.link.write(|connection, at| Box::pin(resign(connection, name, won.0, at))).await?;
+        let (done, found) = self.link.write(|connection, at| Box::pin(resign(connection, name, won, at))).await?;
         Ok(if done { ResignOutcome::Resigned } else { ResignOutcome::NotMine { found: found.state()?.leader } })
     }
 
@@ -304,11 +307,11 @@ impl Coordinator for SqliteCoordinator {
     async fn put_accepted(
         &self,
         election: &ElectionName,
-        won: Revision,
+        won: Win,
         accepted: &str,
     ) -> Result<AcceptedOutcome, CoordinatorError> {
         let (name, accepted) = (election.as_str().to_owned(), accepted.to_owned());
-        let write = self.link.write(|connection, at| Box::pin(accept(connection, name, won.0, accepted, at)));
+        let write = self.link.write(|connection, at| Box::pin(accept(connection, name, won, accepted, at)));
         let (done, found) = write.await?;
         Ok(if done { AcceptedOutcome::Noted } else { AcceptedOutcome::NotLeader { found: found.state()?.leader } })
     }

@@ -185,7 +185,7 @@ fn a_record_on_ones_lease_is_given_up_by_one_who_may_not_lead() {
     let state = led(&others_claim("settlement", 4), "me", LEASE, 12);
     let read = reading(&commands, "settlement");
     let commands = rig.event(Event::Read(read, election("settlement"), Ok(state)));
-    assert_eq!(resigning(&commands).1, Revision(12));
+    assert_eq!(resigning(&commands).1.revision, Revision(12));
 }
 
 #[test]

@@ -11,18 +11,20 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{
-    Campaigned, Command, EndMode, Event, Failed, HandedOver, Luck, Machine, Note, Now, OpId, Report, Settings,
+    Campaigned, Command, EndMode, Event, Failed, HandedOver, Luck, Machine, Note, Now, OpId, Report, Settings, Survey,
 };
 use crate::domain::{Claim, ElectionName, Moment, ReplicaId, TenureId, Term};
 use crate::leadership::reason::{EndReason, SessionState};
 use crate::leadership::record::{
     ElectionState, Grant, LeaderRecord, LeaseId, Members, RenewOutcome, Revision, SeenLeader, Transfer,
-    TransferOutcome, Vacancy,
+    TransferOutcome, Vacancy, Win,
 };
 
 const TTL: Duration = Duration::from_secs(5);
 const LEASE: LeaseId = LeaseId(77);
 const RENEWED: Result<RenewOutcome, Failed> = Ok(RenewOutcome::Renewed { ttl: TTL });
+/// As [`Rig::won`] wins.
+const WIN: Win = Win { revision: Revision(20), lease: LEASE };
 const OTHERS_LEASE: LeaseId = LeaseId(99);
 
 fn ms(ms: u64) -> Moment {
@@ -217,7 +219,7 @@ fn renewing(commands: &[Command]) -> OpId {
         .unwrap_or_else(|| panic!("no renewal in {commands:?}"))
 }
 
-fn resigning(commands: &[Command]) -> (OpId, Revision) {
+fn resigning(commands: &[Command]) -> (OpId, Win) {
     commands
         .iter()
         .find_map(|c| if let Command::Resign { op, won, .. } = c { Some((*op, *won)) } else { None })

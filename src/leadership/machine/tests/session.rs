@@ -152,15 +152,60 @@ fn workers_are_not_blamed_for_the_time_in_which_the_process_was_stopped() {
     assert_eq!(ending(&commands), [("settlement".into(), EndMode::Abrupt, EndReason::SessionLost)]);
 }
 
+fn registering(commands: &[Command]) -> Vec<(OpId, usize)> {
+    let of = |command: &Command| match command {
+        Command::Register { op, eligible, .. } => Some((*op, eligible.len())),
+        _ => None,
+    };
+    commands.iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_replicas_record_that_is_not_there_as_it_should_be_is_put_again() {
+    let (mut rig, commands) = Rig::with_session();
+    let commands = [commands, rig.eligible("settlement"), rig.pass(1)].concat();
+    let surveying = |commands: &[Command]| {
+        let of = |command: &Command| if let Command::Survey { op } = command { Some(*op) } else { None };
+        commands.iter().find_map(of).expect("a survey")
+    };
+    let mut survey = surveying(&commands);
+    for (op, _) in registering(&commands) {
+        rig.event(Event::Registered(op, Ok(RegisterOutcome::Registered)));
+    }
+    for (op, _) in registering(&rig.pass(1)) {
+        rig.event(Event::Registered(op, Ok(RegisterOutcome::Registered)));
+    }
+    let shown = vec![election("settlement")];
+    let found = [
+        (Some((LEASE, shown.clone())), 0),
+        (None, 1),
+        (Some((OTHERS_LEASE, shown.clone())), 1),
+        (Some((LEASE, Vec::new())), 1),
+        (Some((LEASE, shown)), 0),
+    ];
+    for (own, put) in found {
+        let seen = rig.event(Event::Surveyed(survey, Ok(Survey { replicas: 3, own: own.clone() })));
+        let commands = [seen, rig.pass(1)].concat();
+        assert_eq!(registering(&commands).len(), put, "{own:?}: {commands:?}");
+        for (op, eligible) in registering(&commands) {
+            assert_eq!(eligible, 1);
+            rig.event(Event::Registered(op, Ok(RegisterOutcome::Registered)));
+        }
+        let mut commands = Vec::new();
+        while !commands.iter().any(|command| matches!(command, Command::Survey { .. })) {
+            commands = rig.pass(100);
+            for command in commands.clone() {
+                if let Command::Renew { op, .. } = command {
+                    rig.event(Event::Renewed(op, RENEWED));
+                }
+            }
+        }
+        survey = surveying(&commands);
+    }
+}
+
 #[test]
 fn a_replicas_record_is_put_one_at_a_time_so_that_no_earlier_one_stands_in_the_end() {
-    let registering = |commands: &[Command]| {
-        let of = |command: &Command| match command {
-            Command::Register { op, eligible, .. } => Some((*op, eligible.len())),
-            _ => None,
-        };
-        commands.iter().filter_map(of).collect::<Vec<_>>()
-    };
     let mut rig = Rig::new(&["settlement"]);
     let op = granting(&rig.event(Event::Wake));
     let first = [rig.event(Event::Granted(op, Ok(Grant { lease: LEASE, ttl: TTL }))), rig.pass(1)].concat();

@@ -1,5 +1,6 @@
 -- Audit: runs that were opened, batches that settled and calls that were first sent while their election was halted.
--- By the store's clock and the operators' acts. What is recorded of calls that had left before is allowed: such a batch settles called units only. $1 examples
+-- By the store's clock and the operators' acts. What is recorded of calls that had left before, or said of them by a person, is
+-- allowed: such a batch ends called units only. $1 examples
 with acts as (
     select a.election, a.action, a.at,
            lead(a.at) over (partition by a.election order by a.id) as until
@@ -18,13 +19,12 @@ with acts as (
       from halted h
       join bursar.batch b on b.election = h.election and b.committed_at > h.since and b.committed_at < h.until
      where b.carried > 0
-        or b.empty > 0
         or b.instructions > 0
-        or (b.settled > 0
+        or ((b.settled > 0 or b.empty > 0)
             and exists (select
                           from bursar.unit u
                          where u.batch_id = b.id
-                           and u.state = 'settled'
+                           and u.state in ('settled', 'empty')
                            and not exists (select from bursar.instruction i where i.unit_id = u.id and i.kind = 'call')))
     union all
     select format('instruction %s of %s was first sent at %s, halted since %s', i.idempotency_key, i.election, i.first_sent_at,

@@ -1,7 +1,7 @@
 -- Fenced (record). What came of calls, each with the state of its unit.
 -- Safe because: units are locked before instructions, in the order of ids; a try is recorded only while it is on the wire
 -- under this term and is the one that is named, so that recording it twice records it once; a doubt, once there, stays.
--- Fates: done, failed, not_sent (perhaps with a wait), unknown. A wait of null sets the unit aside (failed, unknown).
+-- Fates: done, failed, not_sent (perhaps with a wait), put_off (no attempt, but its key counts), unknown. A wait of null sets the unit aside (failed, unknown).
 -- Where no byte of any try left (none was charged or is in doubt), the key has not begun to count.
 -- A failed try of an instruction that is in doubt from before proves nothing about the earlier one: unknown again, or held.
 -- $1 run, $2 election, $3 term, $4 instructions, $5 tries, $6 fates, $7 errors, $8 waits in milliseconds
@@ -48,7 +48,7 @@ with given as materialized (
     returning i.id, i.attempts, i.unit_id, g.fate, g.error, g.again_ms
 ), tries as (
     update bursar.instruction_try y
-       set ended_at = clock_timestamp(), outcome = t.fate, detail = t.error
+       set ended_at = clock_timestamp(), outcome = case t.fate when 'put_off' then 'undone' else t.fate end, detail = t.error
       from told t
      where y.instruction_id = t.id and y.attempt = t.attempts
 ), batch as (
@@ -70,9 +70,9 @@ with given as materialized (
            ended_at = case when t.fate = 'done' or t.again_ms is null then clock_timestamp() end
       from told t
      where u.id = t.unit_id
-       and t.fate <> 'not_sent'
+       and t.fate not in ('not_sent', 'put_off')
     returning 1
 )
 select (select count(*) from told)  as recorded,
-       (select count(*) from told t where t.fate <> 'not_sent') as expected,
+       (select count(*) from told t where t.fate not in ('not_sent', 'put_off')) as expected,
        (select count(*) from ended) as units;

@@ -7,12 +7,8 @@ with chosen as materialized (
      where i.merchant = $1 and i.kind = 'payout' and i.state in ('pending', 'unknown')
      order by i.id
        for update of i
-), held as (
-    update bursar.instruction i
-       set state = 'held', reason = 'merchant', next_attempt_at = null
-      from chosen c
-     where i.id = c.id
-    returning 1
 )
-select (select count(*) from held) as held,
-       (select count(*) from bursar.instruction i where i.merchant = $1 and i.kind = 'payout' and i.state = 'sending') as on_the_wire;
+update bursar.instruction i
+   set state = 'held', reason = 'merchant', next_attempt_at = null
+  from chosen c
+ where i.id = c.id;

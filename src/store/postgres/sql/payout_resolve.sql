@@ -4,7 +4,8 @@
 -- $1 instruction, $2 state expected, $3 new state (paid, rejected, returned), $4 reference, $5 act, $6 term
 with told as (
     update bursar.instruction i
-       set state = $3, reason = null, external_reference = coalesce($4, i.external_reference), resolved_act_id = $5,
+       set state = $3, reason = null, external_reference = case when $3 = 'returned' then i.external_reference else coalesce($4, i.external_reference) end,
+           return_reference = case when $3 = 'returned' then $4 end, resolved_act_id = $5,
            next_attempt_at = null, final_at = clock_timestamp()
      where i.id = $1 and i.state = $2
     returning i.unit_id, i.run_id, i.job_id, i.generation, i.election, i.merchant, i.currency, i.amount

@@ -1,6 +1,7 @@
--- Releases payouts of a run: those that wait for it, or those that are named, also where they are held for their amount.
+-- Releases payouts of a run: those that wait for it, or those that are named, also where they are held for
+-- their amount, or because others may have taken them from the store: those are cleared by it.
 -- Safe because: the gate is held shared, instructions are locked in the order of ids, and only what is pending or held for
--- this is touched.
+-- this is touched. Answers the keys.
 -- $1 run, $2 keys (empty: all that wait)
 with chosen as materialized (
     select i.id
@@ -8,14 +9,16 @@ with chosen as materialized (
      where i.run_id = $1
        and i.kind = 'payout'
        and ((i.release = 'waiting' and i.state = 'pending' and (cardinality($2::text[]) = 0 or i.idempotency_key = any ($2)))
-            or (i.state = 'held' and i.reason = 'over_limit' and i.idempotency_key = any ($2)))
+            or (i.state = 'held' and i.reason in ('over_limit', 'approval') and i.idempotency_key = any ($2)))
      order by i.id
        for update of i
 )
 update bursar.instruction i
    set release = 'released',
+       cleared = i.cleared or coalesce(i.reason = 'approval', false),
        state = case when i.in_doubt then 'unknown' else 'pending' end,
        reason = null,
        next_attempt_at = null
   from chosen c
- where i.id = c.id;
+ where i.id = c.id
+returning i.idempotency_key;

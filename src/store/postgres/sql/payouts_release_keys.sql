@@ -5,6 +5,6 @@ select i.idempotency_key
  where i.run_id = $1
    and i.kind = 'payout'
    and ((i.release = 'waiting' and i.state = 'pending' and (cardinality($2::text[]) = 0 or i.idempotency_key = any ($2)))
-        or (i.state = 'held' and i.reason = 'over_limit' and i.idempotency_key = any ($2)))
+        or (i.state = 'held' and i.reason in ('over_limit', 'approval') and i.idempotency_key = any ($2)))
  order by i.id
    for update of i;

@@ -4,7 +4,7 @@
 -- only grows, so that no late record is taken for another try's; the key's validity counts from before the first byte. Each
 -- try gets its row.
 -- $1 election, $2 term, $3 origin, $4 instructions, $5 whether each is only looked up
--- $6 jobs, $7 idempotent, $8 looked up, $9 validity of a key, $10 time-out (milliseconds)
+-- $6 jobs, $7 idempotent, $8 looked up, $9 validity of a key, $10 time-out (milliseconds), $11 addresses
 with sent as (
 update bursar.instruction i
    set state = case when g.only_look_up then i.state else 'sending' end,
@@ -14,11 +14,12 @@ update bursar.instruction i
        first_sent_at = coalesce(i.first_sent_at, clock_timestamp()),
        key_valid_until = coalesce(i.key_valid_until, clock_timestamp() + t.valid_ms * interval '1 millisecond'),
        receiver = $3,
+       receiver_url = t.url,
        idempotent = t.idempotent and (i.idempotent or not i.in_doubt),
        looks_up = t.looks_up
   from unnest($4::bigint[], $5::boolean[]) as g (id, only_look_up), bursar.instruction n
-  join unnest($6::bigint[], $7::boolean[], $8::boolean[], $9::bigint[], $10::bigint[])
-       as t (job_id, idempotent, looks_up, valid_ms, timeout_ms) on t.job_id = n.job_id
+  join unnest($6::bigint[], $7::boolean[], $8::boolean[], $9::bigint[], $10::bigint[], $11::text[])
+       as t (job_id, idempotent, looks_up, valid_ms, timeout_ms, url) on t.job_id = n.job_id
  where i.id = g.id
    and n.id = g.id
    and i.election = $1

@@ -1,8 +1,8 @@
--- What operators did about a unit: words on its payouts, releases of its run, retries that name it or all; oldest first.
+-- What operators did about a unit: words on its payouts and calls, releases of its run, retries that name it or all; oldest first.
 -- $1 unit, $2 its run, $3 its key, $4 limit
 select a.at, a.action, a.target, a.reason, a.os_user || '@' || a.host as by, a.role, a.term
   from bursar.operator_act a
- where (a.action in ('payouts resolve', 'ask: payouts resolve')
+ where (a.action in ('payouts resolve', 'ask: payouts resolve', 'units resolve', 'ask: units resolve')
         and a.target in (select i.idempotency_key from bursar.instruction i where i.unit_id = $1))
     or (a.action in ('payouts release', 'ask: payouts release') and a.target = $2::bigint::text
         and exists (select from bursar.instruction i where i.unit_id = $1 and i.kind = 'payout'))

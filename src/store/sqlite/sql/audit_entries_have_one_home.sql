@@ -23,7 +23,9 @@ with bad as (
       from unit u
      where u.state = 'empty'
        and (exists (select 1 from journal j where j.unit_id = u.id)
-            or exists (select 1 from instruction i where i.unit_id = u.id))
+            -- A call of which a person said that nothing was done leaves its unit empty, and is no effect.
+            or exists (select 1 from instruction i
+                        where i.unit_id = u.id and not (i.kind = 'call' and i.state = 'rejected')))
     union all
     select format('entries of %s/%s stand %s times', e.source, e.external_id, count(*))
       from entry e

@@ -23,14 +23,13 @@ with acts as (
       from halted h
       join batch b on b.election = h.election and b.committed_at > h.since and b.committed_at < h.until
      where b.carried > 0
-        or b.empty > 0
         or b.instructions > 0
-        or (b.settled > 0
+        or ((b.settled > 0 or b.empty > 0)
             and exists (select 1
                           from unit u
                          where u.run_id = b.run_id
                            and u.batch_id = b.id
-                           and u.state = 'settled'
+                           and u.state in ('settled', 'empty')
                            and not exists (select 1 from instruction i where i.unit_id = u.id and i.kind = 'call')))
     union all
     select format('instruction %s of %s was first sent at %s, halted since %s', i.idempotency_key, i.election,

@@ -1,7 +1,7 @@
 -- Fenced (record), after calls_on_the_wire.sql in the same transaction. What came of calls.
 -- A failed try of an instruction that is in doubt from before proves nothing about the earlier one: unknown again, or held.
 -- Where no byte of any try left (none was charged or is in doubt), the key has not begun to count.
--- A doubt, once there, stays. Fates: done, failed, not_sent, unknown. A wait of null sets the unit aside (failed, unknown).
+-- A doubt, once there, stays. Fates: done, failed, not_sent, put_off (no attempt, but its key counts), unknown. A wait of null sets the unit aside (failed, unknown).
 -- ?1 calls: [instruction, unit, fate, error, wait in microseconds]
 update instruction
    set state = case

@@ -1,4 +1,4 @@
--- Fenced (record), after calls_record.sql. The units of calls of which a byte left.
+-- Fenced (record), after calls_record.sql. The units of calls that were an attempt at them.
 -- ?1 calls: [instruction, unit, fate, error, wait in microseconds], ?2 term, ?3 batch
 update unit
    set state = case when g.fate = 'done' then 'settled' when g.again is null then 'set_aside' else 'pending' end,
@@ -11,4 +11,4 @@ update unit
        ended_at = case when g.fate = 'done' or g.again is null then (select now from clock) end
   from (select value ->> 1 as id, value ->> 2 as fate, value ->> 3 as error, value ->> 4 as again from json_each(?1)) g
  where unit.id = g.id
-   and g.fate <> 'not_sent';
+   and g.fate not in ('not_sent', 'put_off');

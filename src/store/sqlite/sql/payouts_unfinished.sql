@@ -2,7 +2,7 @@
 -- ?1 run (null: all), ?2 state, ?3 merchant, ?4 key (null: all), ?5 above this id, ?6 limit
 select i.id, i.run_id, r.job, i.election, i.idempotency_key, i.merchant, i.currency, i.amount, i.value_date,
        i.state, i.reason, i.release, i.attempts, i.in_doubt, i.first_sent_at, i.key_valid_until, i.next_attempt_at, i.receiver,
-       i.external_reference, i.last_error, i.term, i.created_at, i.final_at, i.body
+       i.external_reference, i.return_reference, i.last_error, i.term, i.created_at, i.final_at, i.body
   from instruction i indexed by instruction_unfinished
   join run r on r.id = i.run_id
  where i.kind = 'payout'

@@ -6,6 +6,7 @@ use super::*;
 /// All of them; one lease is seen lapsing for all.
 pub(super) async fn run(port: &dyn Coordinator) {
     a_win_that_another_followed_can_do_nothing(port).await;
+    a_win_of_the_same_revision_on_another_lease_is_anothers(port).await;
     a_win_whose_lease_has_lapsed_can_do_nothing(port).await;
     a_successor_whose_lease_is_gone_is_not_put(port).await;
     a_campaign_with_a_leaseless_leader_in_mind_does_not_win_an_absent_one(port).await;
@@ -16,31 +17,56 @@ async fn a_win_that_another_followed_can_do_nothing(port: &dyn Coordinator) {
     let election = election("followed");
     let (first, second) = (lease(port).await, lease(port).await);
     let (_, old) = win(port, &election, first).await;
-    assert_eq!(port.resign(&election, old).await.expect("an answer"), ResignOutcome::Resigned);
+    assert_eq!(port.resign(&election, of(old, first)).await.expect("an answer"), ResignOutcome::Resigned);
     let (now, won) = win(port, &election, second).await;
     assert_eq!(now.term, term(2));
     assert_eq!(register(port, "heir", first).await, RegisterOutcome::Registered);
 
     let found = Some(now.clone());
-    match port.resign(&election, old).await.expect("an answer") {
+    match port.resign(&election, of(old, first)).await.expect("an answer") {
         ResignOutcome::NotMine { found: seen } => assert_eq!(seen.expect("a leader").record, found),
         ResignOutcome::Resigned => panic!("an old win took the new one away"),
     }
     let heir = record(&election, "heir", first, 3);
-    let transfer = Transfer { won: old, term_revision: won, record: heir };
+    let transfer = Transfer { won: of(old, first), term_revision: won, record: heir };
     match port.transfer(&transfer).await.expect("an answer") {
         TransferOutcome::NotTransferred { found: seen } => {
             assert_eq!((seen.leader.expect("a leader").record, seen.term), (found.clone(), term(2)));
         }
         TransferOutcome::Transferred { .. } => panic!("an old win handed the new one over"),
     }
-    match port.put_accepted(&election, old, "old").await.expect("an answer") {
+    match port.put_accepted(&election, of(old, first), "old").await.expect("an answer") {
         AcceptedOutcome::NotLeader { found: seen } => assert_eq!(seen.expect("a leader").record, found),
         AcceptedOutcome::Noted => panic!("an old win noted what it accepted"),
     }
     assert_eq!(port.read_accepted(&election).await.expect("an answer"), None);
     let state = read(port, &election).await;
     assert_eq!((state.leader.expect("a leader").record, state.term, state.term_revision), (found, term(2), won));
+}
+
+/// As after a restore, when a revision that one won at before is issued again to another.
+async fn a_win_of_the_same_revision_on_another_lease_is_anothers(port: &dyn Coordinator) {
+    let election = election("repeated");
+    let (theirs, mine) = (lease(port).await, lease(port).await);
+    let (now, won) = win(port, &election, theirs).await;
+    let old = of(won, mine);
+    assert_eq!(register(port, "heir", mine).await, RegisterOutcome::Registered);
+
+    match port.resign(&election, old).await.expect("an answer") {
+        ResignOutcome::NotMine { found } => assert_eq!(found.expect("a leader").win(), of(won, theirs)),
+        ResignOutcome::Resigned => panic!("another's win was taken away"),
+    }
+    let transfer = Transfer { won: old, term_revision: won, record: record(&election, "heir", mine, 2) };
+    match port.transfer(&transfer).await.expect("an answer") {
+        TransferOutcome::NotTransferred { found } => assert_eq!(found.leader.expect("a leader").win(), of(won, theirs)),
+        TransferOutcome::Transferred { .. } => panic!("another's win was handed over"),
+    }
+    match port.put_accepted(&election, old, "mine").await.expect("an answer") {
+        AcceptedOutcome::NotLeader { found } => assert_eq!(found.expect("a leader").win(), of(won, theirs)),
+        AcceptedOutcome::Noted => panic!("noted under another's win"),
+    }
+    assert_eq!(port.read_accepted(&election).await.expect("an answer"), None);
+    assert_eq!(read(port, &election).await.leader.expect("untouched").record, Some(now));
 }
 
 async fn a_win_whose_lease_has_lapsed_can_do_nothing(port: &dyn Coordinator) {
@@ -58,11 +84,12 @@ async fn a_win_whose_lease_has_lapsed_can_do_nothing(port: &dyn Coordinator) {
     assert_eq!((state.term, state.term_revision), (term(1), won), "the term stays");
     assert!(state.read_at > won, "a lapse is a change");
 
-    assert_eq!(port.resign(&election, won).await.expect("an answer"), ResignOutcome::NotMine { found: None });
-    let transfer = Transfer { won, term_revision: won, record: heir };
+    let lapsed = of(won, grant.lease);
+    assert_eq!(port.resign(&election, lapsed).await.expect("an answer"), ResignOutcome::NotMine { found: None });
+    let transfer = Transfer { won: lapsed, term_revision: won, record: heir };
     let outcome = port.transfer(&transfer).await.expect("an answer");
     assert!(matches!(&outcome, TransferOutcome::NotTransferred { found } if found.leader.is_none()), "{outcome:?}");
-    let outcome = port.put_accepted(&election, won, "late").await.expect("an answer");
+    let outcome = port.put_accepted(&election, lapsed, "late").await.expect("an answer");
     assert_eq!(outcome, AcceptedOutcome::NotLeader { found: None });
     assert_eq!(port.renew(grant.lease).await.expect("an answer"), RenewOutcome::Gone);
     assert_eq!(register(port, "late", grant.lease).await, RegisterOutcome::LeaseGone);
@@ -87,7 +114,7 @@ async fn a_successor_whose_lease_is_gone_is_not_put(port: &dyn Coordinator) {
     let (now, won) = win(port, &election, mine).await;
     assert_eq!(register(port, "brief", theirs).await, RegisterOutcome::Registered);
     assert_eq!(port.revoke(theirs).await.expect("an answer"), RevokeOutcome::Revoked);
-    let transfer = Transfer { won, term_revision: won, record: record(&election, "brief", theirs, 2) };
+    let transfer = Transfer { won: of(won, mine), term_revision: won, record: record(&election, "brief", theirs, 2) };
     match port.transfer(&transfer).await.expect("an answer") {
         TransferOutcome::NotTransferred { found } => assert_eq!(found.leader.expect("a leader").record, Some(now)),
         TransferOutcome::Transferred { .. } => panic!("handed over to a lease that is gone"),
@@ -95,7 +122,7 @@ async fn a_successor_whose_lease_is_gone_is_not_put(port: &dyn Coordinator) {
     // Registered on one lease, it is not put on another.
     let (one, other) = (lease(port).await, lease(port).await);
     assert_eq!(register(port, "moved", one).await, RegisterOutcome::Registered);
-    let transfer = Transfer { won, term_revision: won, record: record(&election, "moved", other, 2) };
+    let transfer = Transfer { won: of(won, mine), term_revision: won, record: record(&election, "moved", other, 2) };
     let outcome = port.transfer(&transfer).await.expect("an answer");
     assert!(matches!(outcome, TransferOutcome::NotTransferred { .. }), "{outcome:?}");
 }
@@ -122,7 +149,7 @@ async fn a_term_is_lifted_and_never_lowered(port: &dyn Coordinator) {
     let state = read(port, &election).await;
     assert_eq!(state.leader.expect("a leader").revision, won);
     assert_ne!(state.term_revision, won);
-    assert_eq!(port.resign(&election, won).await.expect("an answer"), ResignOutcome::Resigned);
+    assert_eq!(port.resign(&election, of(won, lease)).await.expect("an answer"), ResignOutcome::Resigned);
     let (next, _) = win(port, &election, lease).await;
     assert_eq!(next.term, term(61));
 }

@@ -42,7 +42,7 @@ fn race(name: &str, clients: &Clients, meet: &Barrier) -> Vec<Option<i64>> {
             meet.wait();
             let won = match outcome {
                 CampaignOutcome::Won { revision } => {
-                    let resigned = runtime.block_on(port.resign(&election, revision)).expect("an answer");
+                    let resigned = runtime.block_on(port.resign(&election, of(revision, lease))).expect("an answer");
                     assert_eq!(resigned, ResignOutcome::Resigned);
                     Some(record.term.get())
                 }

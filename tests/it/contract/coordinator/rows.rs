@@ -115,7 +115,7 @@ async fn a_database_without_the_schema_says_what_to_do() {
 async fn a_database_that_takes_connections_and_answers_nothing_costs_one_deadline() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("postgres://bursar@127.0.0.1:{}/none", silent.local_addr().expect("bound").port());
-    let port = PgCoordinator::new(PgCoordinatorSettings { url, ..PgCoordinatorSettings::default() });
+    let port = PgCoordinator::new(PgCoordinatorSettings { url: url.into(), ..PgCoordinatorSettings::default() });
     let before = clock::boottime();
     let error = port.renew(LeaseId(1)).await.expect_err("no answer");
     assert!(error.to_string().contains("the outcome is unknown"), "{error}");

@@ -21,7 +21,7 @@ use bursar::store::{
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
-pub use crate::desk::{actor, bulk, capture, currency, definition, entry, everything, file, mine};
+pub use crate::desk::{actor, bulk, capture, currency, definition, entry, everything, file, left_in_store, mine};
 use crate::support::eventually;
 
 /// One adapter of the port.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use bursar::domain::instruction::InstructionState;
 use bursar::domain::run::RunState;
 use bursar::domain::unit::UnitState;
-use bursar::store::{Call, CallFate, FinishOutcome, OpenRun, Recovery, TenureStore};
+use bursar::store::{Call, CallFate, CallWord, FinishOutcome, OpenRun, Recovery, ResolveOutcome, Scope, TenureStore};
 
-use super::bench::{Bench, LATER, SOON, call_record, calling, claim, fenced, mine};
+use super::bench::{Bench, LATER, SOON, actor, call_record, calling, claim, fenced, mine};
 
 async fn record(tenure: &dyn TenureStore, run: &OpenRun, call: &Call, fate: CallFate) -> u64 {
     mine(tenure.record_calls(run.id, &[call_record(call.instruction, call.attempt, fate)]).await)
@@ -227,4 +228,90 @@ pub async fn a_calls_key_counts_from_the_first_try_that_left(bench: &Bench) {
     let unit = bench.unit(run.id, "a").await;
     let instruction = &unit.instructions[0];
     assert_eq!((unit.attempts, instruction.state.as_str(), instruction.in_doubt), (1, "pending", false));
+}
+
+pub async fn what_is_put_off_is_no_attempt_and_its_key_goes_on_counting(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", true), &["a"]).await;
+    let wait = Duration::from_millis(20);
+    let put_off = || CallFate::PutOff { error: "no connection".to_owned(), again_in: wait };
+    for tries in 1..=5 {
+        let call = take_again(tenure, &run).await;
+        assert_eq!(
+            (call.attempt, call.charged, call.in_doubt),
+            (tries, 0, false),
+            "more tries than attempts are allowed"
+        );
+        assert!(call.age >= wait * (tries - 1), "{:?}", call.age);
+        assert_eq!(record(tenure, &run, &call, put_off()).await, 1);
+        let unit = bench.unit(run.id, "a").await;
+        assert_eq!((unit.state, unit.instructions[0].state.as_str()), (UnitState::Pending, "pending"));
+    }
+    // It proves nothing about a try before it that is in doubt.
+    let call = take_again(tenure, &run).await;
+    assert_eq!(record(tenure, &run, &call, unknown(SOON)).await, 1);
+    let call = take_again(tenure, &run).await;
+    assert_eq!((call.charged, call.in_doubt), (1, true));
+    assert_eq!(record(tenure, &run, &call, put_off()).await, 1);
+    assert_eq!(bench.unit(run.id, "a").await.instructions[0].state.as_str(), "unknown");
+    let call = take_again(tenure, &run).await;
+    assert_eq!((call.charged, call.in_doubt), (1, true), "the doubt stays");
+    assert_eq!(record(tenure, &run, &call, CallFate::Done).await, 1);
+}
+
+async fn resolve(bench: &Bench, run: i64, key: &str, word: &CallWord) -> ResolveOutcome {
+    bench.store.resolve_call(run, key, word, "asked them", &actor()).await.expect("an answer")
+}
+
+async fn state(bench: &Bench, run: i64, key: &str) -> (UnitState, String) {
+    let unit = bench.unit(run, key).await;
+    (unit.state, unit.instructions[0].state.clone())
+}
+
+pub async fn a_persons_word_ends_what_no_program_can_settle(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let run = bench.planned(tenure, calling("calls", false), &["a", "b", "c", "d"]).await;
+    let done = CallWord::Done("R-7".to_owned());
+    let not_done = CallWord::NotDone { confirmed: None };
+    let before = bench.picture().await;
+    assert!(matches!(resolve(bench, run.id, "a", &done).await, ResolveOutcome::Refused { .. }), "never called");
+    assert_eq!(resolve(bench, run.id, "nobody", &done).await, ResolveOutcome::NotFound);
+    assert_eq!(resolve(bench, run.id + 1000, "a", &done).await, ResolveOutcome::NotFound);
+    assert_eq!(bench.picture().await, before, "nothing changed");
+    let calls = mine(tenure.take_calls(&run, 10).await);
+    assert!(matches!(resolve(bench, run.id, "a", &done).await, ResolveOutcome::Refused { .. }), "on the wire");
+    for (call, fate) in calls.iter().zip([unknown(None), unknown(None), failed(None), CallFate::Done]) {
+        assert_eq!(record(tenure, &run, call, fate).await, 1);
+    }
+    assert_eq!(mine(tenure.finish_run(run.id).await), FinishOutcome::Finished(RunState::CompleteSetAside));
+    // Also while the election is halted.
+    bench.store.halt(&Scope::All, "month end", &actor()).await.expect("halted");
+    let (held, paid, rejected) = (InstructionState::Held, InstructionState::Paid, InstructionState::Rejected);
+    let is = |was, now| ResolveOutcome::Resolved { was, now };
+    assert_eq!(resolve(bench, run.id, "a", &done).await, is(held, paid));
+    assert_eq!(state(bench, run.id, "a").await, (UnitState::Settled, "paid".to_owned()));
+    assert_eq!(resolve(bench, run.id, "b", &not_done).await, is(held, rejected));
+    assert_eq!(state(bench, run.id, "b").await, (UnitState::Empty, "rejected".to_owned()));
+    let act = bench.store.history(1).await.expect("an answer").acts.remove(0);
+    assert_eq!((act.action.as_str(), act.term, act.reason.as_deref()), ("units resolve", Some(1), Some("asked them")));
+    assert!(matches!(resolve(bench, run.id, "c", &done).await, ResolveOutcome::Refused { .. }), "it was refused");
+    let of_run = async || bench.store.run_by_id(run.id).await.expect("an answer").expect("there is the run").summary;
+    assert_eq!(of_run().await.state, RunState::CompleteSetAside, "one is set aside");
+    assert_eq!(resolve(bench, run.id, "c", &not_done).await, is(rejected, rejected));
+    let summary = of_run().await;
+    assert_eq!((summary.state, summary.units.settled, summary.units.empty), (RunState::Complete, 2, 2));
+    assert_eq!(summary.units.set_aside, 0);
+    let before = bench.picture().await;
+    for key in ["a", "b", "c", "d"] {
+        for word in [&done, &not_done] {
+            assert!(
+                matches!(resolve(bench, run.id, key, word).await, ResolveOutcome::Refused { .. }),
+                "{key} is final"
+            );
+        }
+    }
+    assert_eq!(bench.picture().await, before, "nothing changed");
+    bench.store.resume(&Scope::All, "over", &actor()).await.expect("resumed");
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bursar::domain::instruction::InstructionState;
 use bursar::domain::job::{LedgerDefinition, Release};
+use bursar::domain::unit::UnitState;
 use bursar::store::{
-    ActDone, ApprovalState, ApprovalView, DecideOutcome, Decision, FourEyesOutcome, ReleaseOutcome, Resolution,
-    ResolveOutcome, RevertOutcome, Store,
+    ActDone, ApprovalState, ApprovalView, CallFate, CallWord, DecideOutcome, Decision, FourEyesOutcome, ReleaseOutcome,
+    Resolution, ResolveOutcome, RevertOutcome, Store,
 };
 
-use super::bench::{Bench, actor, capture, everything};
+use super::bench::{Bench, SOON, actor, call_record, calling, capture, everything, mine};
 use super::payouts::{Till, merchants, unknown};
 
 /// The same store, as two roles have it.
@@ -93,6 +94,17 @@ pub async fn a_word_waits_for_another_role_and_is_carried_out_once(pair: &Pair<'
         assert!(acts.iter().any(|act| act.action == action), "{action}: {acts:#?}");
     }
     assert_eq!(till.open_money().await, "0.00");
+}
+
+pub async fn what_is_tried_on_while_its_word_waits_is_still_as_it_was_asked(pair: &Pair<'_>) {
+    let till = Till::open(pair.bench, 1).await;
+    let payout = till.doubt_one(till.terms(true)).await;
+    pair.on().await;
+    let request = waits(&resolve(&till, &payout.idempotency_key).await);
+    let again = till.take_again(&till.terms(true)).await;
+    assert_eq!(till.record(&again, unknown(SOON)).await, Some(InstructionState::Unknown));
+    let DecideOutcome::Approved { did, .. } = pair.approve(request).await else { panic!("it is as it was") };
+    assert_eq!(did, ActDone::Resolved { was: InstructionState::Unknown, now: InstructionState::Paid });
 }
 
 pub async fn what_is_not_as_it_was_asked_is_refused_and_both_are_shown(pair: &Pair<'_>) {
@@ -183,4 +195,25 @@ pub async fn their_end_waits_for_two_and_no_client_leaves_them_out(pair: &Pair<'
     assert_eq!(did, ActDone::FourEyesEnded);
     let outcome = resolve(&till, &key).await;
     assert_eq!(outcome, ResolveOutcome::Resolved { was: InstructionState::Held, now: InstructionState::Paid });
+}
+
+pub async fn a_word_on_a_call_waits_for_another_role_too(pair: &Pair<'_>) {
+    let leads = pair.bench.lead(1).await;
+    let run = pair.bench.planned(leads.as_ref(), calling("calls", false), &["a"]).await;
+    let call = mine(leads.take_calls(&run, 1).await).remove(0);
+    let fate = CallFate::Unknown { error: "no answer".to_owned(), again_in: None };
+    mine(leads.record_calls(run.id, &[call_record(call.instruction, call.attempt, fate)]).await);
+    pair.on().await;
+    let word = CallWord::Done("R-7".to_owned());
+    let asked = pair.ours().resolve_call(run.id, "a", &word, "asked them", &actor()).await.expect("an answer");
+    let request = waits(&asked);
+    let view = pair.request(request).await;
+    assert_eq!(
+        (view.found.as_str(), view.asks.target()),
+        ("unit set_aside, call held (unknown), in doubt", call.idempotency_key)
+    );
+    assert_eq!(pair.bench.unit(run.id, "a").await.state, UnitState::SetAside, "nothing is done yet");
+    let DecideOutcome::Approved { did, .. } = pair.approve(request).await else { panic!("it is approved") };
+    assert_eq!(did, ActDone::Resolved { was: InstructionState::Held, now: InstructionState::Paid });
+    assert_eq!(pair.bench.unit(run.id, "a").await.state, UnitState::Settled);
 }

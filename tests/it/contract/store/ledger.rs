@@ -142,6 +142,53 @@ pub async fn two_runs_that_have_one_merchant_bind_each_entry_once(bench: &Bench)
     assert!(bench.units(again.id).await.is_empty(), "a bound entry is bound for ever");
 }
 
+pub async fn the_money_is_the_same_whatever_became_of_missed_ticks(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let now = bench.now().await;
+    let cutoff = |n: i32| now - TimeDelta::minutes(10) + TimeDelta::minutes(1) * n;
+    // After run_all five runs with their own cutoffs, after run_latest the newest, after skip the next one.
+    let policies = [("run-all", 0..5), ("run-latest", 4..5), ("skip", 5..6)];
+    let mut paid = Vec::new();
+    for (policy, runs) in policies {
+        let ledger = LedgerDefinition { sources: [policy.to_owned()].into(), ..everything() };
+        let job = bench.job(tenure, definition(policy, HandlerDefinition::Ledger(ledger.clone()))).await;
+        let amounts = [
+            (0, "a", EntryKind::Capture, "100.00"),
+            (1, "a", EntryKind::Refund, "-30.00"),
+            (2, "b", EntryKind::Capture, "7.01"),
+            (4, "a", EntryKind::Capture, "50.00"),
+            (4, "b", EntryKind::Capture, "0.99"),
+        ];
+        let entries = amounts.iter().enumerate().map(|(n, (tick, merchant, kind, amount))| {
+            let mut entry = entry(&format!("{policy}-{n}"), merchant, "EUR", *kind, amount, "");
+            entry.available_at = cutoff(*tick) - TimeDelta::seconds(30);
+            entry
+        });
+        bench.import(policy, entries.collect()).await;
+        let mut of_merchant = std::collections::BTreeMap::<String, i64>::new();
+        let count = runs.len();
+        let mut instructions = 0;
+        for n in runs {
+            let run = bench.run(tenure, &job, cutoff(n)).await;
+            bench.plan(tenure, &run, &PlanSource::Ledger(ledger.clone()), 50).await;
+            bench.settle(tenure, &run).await;
+            for unit in bench.units(run.id).await {
+                for instruction in &unit.instructions {
+                    instructions += 1;
+                    let amount = instruction.amount.as_deref().expect("a payout has one");
+                    let amount = currency("EUR").parse(amount).expect("an amount");
+                    *of_merchant.entry(unit.key.clone()).or_default() += amount;
+                }
+            }
+        }
+        assert_eq!(instructions, if count == 5 { 4 } else { 2 }, "{policy}: each tick that runs pays what is its own");
+        paid.push(of_merchant);
+    }
+    let expected = [("EUR:a".to_owned(), 12_000), ("EUR:b".to_owned(), 800)].into();
+    assert_eq!(paid, vec![expected; 3]);
+}
+
 pub async fn a_unit_whose_sums_leave_the_range_is_set_aside_alone_and_binds_nothing(bench: &Bench) {
     let (leads, job) = desk(bench, everything()).await;
     let tenure = leads.as_ref();

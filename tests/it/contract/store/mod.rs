@@ -12,6 +12,7 @@ mod four_eyes;
 mod imports;
 mod jobs;
 mod ledger;
+mod moving;
 mod pauses;
 mod payouts;
 mod recovery;
@@ -124,10 +125,15 @@ macro_rules! contract {
                     a_job_of_another_election_stays_there,
                     ticks_are_recorded_once_and_bring_their_job_forward,
                     nothing_is_recorded_before_the_stores_clock_or_where_the_job_is_not_as_it_was_read;
+                moving:
+                    a_job_goes_over_as_it_is_and_the_ticks_to_come_with_it,
+                    what_a_moved_job_had_open_stays_where_it_was_opened_and_later_runs_see_it,
+                    what_was_asked_for_goes_over_with_its_job_and_a_retry_stays_with_its_run,
+                    nothing_is_taken_from_an_election_that_is_halted_or_by_one_that_is;
                 pauses:
                     a_pause_lasts_until_it_is_ended_and_each_is_written_down_once,
                     ticks_are_not_recorded_by_whoever_has_not_seen_the_pause,
-                    a_pause_outlives_an_edit_and_not_a_removal;
+                    a_pause_outlives_an_edit_and_a_removal;
                 units:
                     planning_goes_page_by_page_in_byte_order_and_may_be_repeated,
                     a_run_without_units_ends_at_once,
@@ -148,9 +154,12 @@ macro_rules! contract {
                     a_later_term_finds_what_was_on_the_wire_and_an_earlier_one_records_nothing,
                     calls_that_nobody_has_in_hand_are_put_back_as_they_were_and_those_in_hand_are_not,
                     units_with_attempts_behind_them_come_after_fresh_ones,
-                    a_calls_key_counts_from_the_first_try_that_left;
+                    a_calls_key_counts_from_the_first_try_that_left,
+                    what_is_put_off_is_no_attempt_and_its_key_goes_on_counting,
+                    a_persons_word_ends_what_no_program_can_settle;
                 requests:
                     a_trigger_opens_one_manual_run_however_often_it_is_executed,
+                    a_request_that_waits_is_listed_and_is_executed_or_withdrawn_never_both,
                     what_does_not_exist_cannot_be_asked_for,
                     a_manual_run_is_refused_where_its_job_is_another_or_its_cutoff_lies_ahead,
                     a_backfill_opens_a_run_for_each_of_its_ticks_or_none,
@@ -168,6 +177,7 @@ macro_rules! contract {
                     below_the_minimum_is_carried_above_the_maximum_held_and_zero_settled,
                     what_is_not_available_before_the_cutoff_or_came_late_waits_for_the_next_run,
                     two_runs_that_have_one_merchant_bind_each_entry_once,
+                    the_money_is_the_same_whatever_became_of_missed_ticks,
                     a_unit_whose_sums_leave_the_range_is_set_aside_alone_and_binds_nothing,
                     planning_pairs_goes_page_by_page_in_byte_order_as_the_definition_selects,
                     a_preview_is_what_runs_one_after_the_other_would_take_and_changes_nothing;
@@ -221,6 +231,7 @@ macro_rules! contract_of_payouts {
                     an_unknown_outcome_of_a_receiver_that_is_not_idempotent_is_for_a_person,
                     what_a_lower_term_was_sending_is_in_doubt_and_asked_for_or_sent_again_where_it_can_be,
                     no_doubt_moves_to_another_receiver,
+                    no_doubt_moves_to_another_path_of_its_receiver,
                     an_edit_makes_no_doubt_idempotent,
                     what_is_not_idempotent_any_more_is_not_sent_again,
                     a_doubt_is_asked_for_where_it_can_be_and_never_sent_again_where_that_could_pay_twice,
@@ -241,10 +252,13 @@ macro_rules! contract_of_payouts {
                     what_was_not_paid_comes_back_by_the_banks_word_or_once_its_key_is_no_longer_valid,
                     what_the_bank_sent_back_comes_back_as_a_carry_once,
                     a_word_is_taken_while_the_election_is_halted_and_of_what_waits,
-                    what_was_surely_never_sent_was_not_paid;
+                    what_was_surely_never_sent_was_not_paid,
+                    nobody_says_of_what_others_may_have_taken_that_it_was_never_sent,
+                    a_stop_that_was_an_answer_is_no_proof_that_nothing_was_sent;
                 holds:
                     payouts_that_wait_for_a_release_leave_after_it,
                     what_is_held_for_its_amount_leaves_once_it_is_released_by_name,
+                    what_was_left_in_the_store_is_sent_only_once_it_is_released_by_name,
                     an_amount_above_the_maximum_now_is_held_where_it_was_never_tried,
                     nothing_pending_of_a_merchant_on_hold_is_sent,
                     a_hold_keeps_a_doubt_and_its_end_frees_only_what_it_held,
@@ -273,6 +287,8 @@ macro_rules! contract_of_four_eyes {
     ($($adapter:ident: $pair:path),+ $(,)?) => {
         $(contract_of_four_eyes! { $adapter, $pair;
             a_word_waits_for_another_role_and_is_carried_out_once,
+            what_is_tried_on_while_its_word_waits_is_still_as_it_was_asked,
+            a_word_on_a_call_waits_for_another_role_too,
             what_is_not_as_it_was_asked_is_refused_and_both_are_shown,
             a_release_lets_go_what_was_asked_and_nothing_that_came_since,
             an_import_is_taken_back_by_two_and_only_as_it_was_seen,
@@ -285,7 +301,7 @@ macro_rules! contract_of_four_eyes {
 async fn two_roles() -> (Arc<dyn Store>, Arc<dyn Store>) {
     let database = Desk::<Database>::migrated().await;
     let other = database.as_second_role().await;
-    let settings = PgSettings { url: other, replica: "second".to_owned(), ..PgSettings::default() };
+    let settings = PgSettings { url: other.into(), replica: "second".to_owned(), ..PgSettings::default() };
     (database.store(), Arc::new(PgStore::new(&settings).expect("the address is ours")))
 }
 

@@ -1,7 +1,9 @@
 //! Pausing a job: an operator's act on its row, in force with the next transaction.
 
 use bursar::domain::JobName;
-use bursar::store::{JobChange, JobRow, PauseOutcome, TenureStore, TickFate, TicksOutcome, TicksRecord};
+use bursar::store::{
+    JobChange, JobChangeOutcome, JobRow, PauseOutcome, TenureStore, TickFate, TicksOutcome, TicksRecord,
+};
 
 use super::bench::{Bench, actor, change, mine, new_job, probe};
 
@@ -56,6 +58,14 @@ pub async fn a_pause_lasts_until_it_is_ended_and_each_is_written_down_once(bench
         acts,
         [("unpause", "job job", Some("looked into"), Some(2)), ("pause", "job job", Some("fees"), Some(1))]
     );
+    // Out of the schedule and back: an operator's word is not taken back by an edit.
+    assert_eq!(pause(bench, "job", "fees again").await, PauseOutcome::Done);
+    let paused = row(next.as_ref()).await;
+    let removal = JobChange { definition: None, ..change(&paused) };
+    assert_eq!(mine(next.change_job(removal).await), JobChangeOutcome::Changed(None));
+    let back = JobChange { expected: None, ..change(&paused) };
+    let JobChangeOutcome::Changed(Some(back)) = mine(next.change_job(back).await) else { panic!("it comes back") };
+    assert_eq!((back.paused.as_deref(), back.pauses.len()), (Some("fees again"), 0));
 }
 
 pub async fn ticks_are_not_recorded_by_whoever_has_not_seen_the_pause(bench: &Bench) {
@@ -88,7 +98,7 @@ pub async fn ticks_are_not_recorded_by_whoever_has_not_seen_the_pause(bench: &Be
     assert_eq!(kept.iter().map(|pause| pause.reason.as_str()).collect::<Vec<_>>(), ["again"]);
 }
 
-pub async fn a_pause_outlives_an_edit_and_not_a_removal(bench: &Bench) {
+pub async fn a_pause_outlives_an_edit_and_a_removal(bench: &Bench) {
     let leads = bench.lead(1).await;
     let tenure = leads.as_ref();
     bench.job(tenure, probe("job")).await;
@@ -106,5 +116,5 @@ pub async fn a_pause_outlives_an_edit_and_not_a_removal(bench: &Bench) {
     assert_eq!(unpause(bench, "job").await, PauseOutcome::NotFound);
     mine(tenure.change_job(new_job(probe("job"))).await);
     let back = row(tenure).await;
-    assert_eq!((back.paused, back.pauses.len()), (None, 0), "it starts anew");
+    assert_eq!((back.paused.as_deref(), back.pauses.len()), (Some("fees"), 0), "it starts anew, and stays paused");
 }

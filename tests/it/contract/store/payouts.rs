@@ -21,11 +21,11 @@ use bursar::domain::entry::NewEntry;
 use bursar::domain::instruction::InstructionState;
 use bursar::domain::job::{HandlerDefinition, LedgerDefinition};
 use bursar::store::{
-    Errand, JobRow, OpenRun, Payout, PayoutFate, PayoutFilter, PayoutRecord, PayoutRecords, PayoutTake, PayoutTerms,
-    PayoutView, PayoutsRecorded, PayoutsTaken, Recovery, TenureStore,
+    Errand, JobChangeOutcome, JobRow, OpenRun, Payout, PayoutFate, PayoutFilter, PayoutRecord, PayoutRecords,
+    PayoutTake, PayoutTerms, PayoutView, PayoutsRecorded, PayoutsTaken, Recovery, TenureStore,
 };
 
-use super::bench::{Bench, SOON, capture, claim, definition, everything, mine};
+use super::bench::{Bench, SOON, capture, change, claim, definition, everything, mine};
 use crate::support::eventually;
 
 /// The longest that a case waits for a wait of a millisecond to be over.
@@ -99,6 +99,16 @@ impl<'a> Till<'a> {
         bench.import("adyen", entries).await;
         let run = bench.settled(leads.as_ref(), &job).await;
         Self { bench, leads, job, run }
+    }
+
+    /// The job's ledger is another one from now on.
+    pub async fn edit(&mut self, ledger: LedgerDefinition) {
+        let mut edit = change(&self.job);
+        edit.definition = Some(definition("daily", HandlerDefinition::Ledger(ledger)));
+        match mine(self.leads.change_job(edit).await) {
+            JobChangeOutcome::Changed(Some(row)) => self.job = *row,
+            other => panic!("the row is as it was read: {other:?}"),
+        }
     }
 
     /// The leader dies and the next one recovers.
@@ -217,6 +227,7 @@ impl<'a> Till<'a> {
 pub fn terms(job: &JobRow, idempotent: bool) -> PayoutTerms {
     PayoutTerms {
         job: job.id,
+        url: format!("{BANK}/payouts"),
         idempotent,
         looks_up: false,
         key_valid_for: Duration::from_hours(20),

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bursar::domain::{Claim, JobName};
+use bursar::domain::{Claim, ElectionName, JobName};
 use bursar::store::{
     CallFate, CallRecord, Entered, Execution, Fenced, Heard, JobRow, OpenRun, PayoutRecords, PayoutTake, ReceiverAsk,
     Recovery, RequestKind, Scope, StoreError, TenureStore, TicksRecord,
@@ -14,8 +14,8 @@ use bursar::store::{
 use uuid::Uuid;
 
 use super::bench::{
-    Admits, BOUND, Bench, actor, call_record, calling, change, charge, claim, definition, effect, election, everything,
-    fresh, holder, keys, mark, mine, probe,
+    Admits, BOUND, Bench, actor, call_record, calling, change, charge, claim, claim_of, definition, effect, election,
+    everything, fresh, holder, keys, mark, mine, probe,
 };
 use super::payouts::{BANK, of, order, paid, records, terms};
 use bursar::domain::job::{HandlerDefinition, LedgerDefinition};
@@ -60,6 +60,8 @@ struct Scene {
     ask: ReceiverAsk,
     heard: Heard,
     request: Uuid,
+    /// A job, and the election that it may be taken over from.
+    moving: (JobName, ElectionName),
 }
 
 impl Scene {
@@ -77,7 +79,8 @@ impl Scene {
         let calling = bench.planned(tenure, calling("calling", true), &["a", "b", "c"]).await;
         let call = mine(tenure.take_calls(&calling, 2).await).remove(0);
         let (take, paid) = Self::payouts(bench, tenure).await;
-        let ask = ReceiverAsk { origin: take.origin.clone(), probe_waits: take.probe_waits, probe_now: false };
+        let ask =
+            ReceiverAsk { origin: take.origin.clone(), probe_waits: take.probe_waits, probe_now: false, tries: true };
         let mut heard = Heard::nothing(take.origin.clone(), 20, take.probe_waits.0);
         heard.refusal();
         mine(tenure.begin_work(open.id).await);
@@ -85,7 +88,26 @@ impl Scene {
         let kind = RequestKind::Trigger { job: JobName::new("job").expect("a name"), tick: None, cutoff: None };
         let request = bench.store.request(&kind, &actor(), None).await.expect("filed");
         let on_the_wire = call_record(call.instruction, call.attempt, CallFate::Done);
-        Self { leads, job, planning, open, ledger, calling, over, tried, on_the_wire, take, paid, ask, heard, request }
+        let other = ElectionName::new("other").expect("a name");
+        bench.job(bench.lead_of(&claim_of(other.clone(), 1)).await.as_ref(), probe("moving")).await;
+        let moving = (probe("moving").name, other);
+        Self {
+            leads,
+            job,
+            planning,
+            open,
+            ledger,
+            calling,
+            over,
+            tried,
+            on_the_wire,
+            take,
+            paid,
+            ask,
+            heard,
+            request,
+            moving,
+        }
     }
 
     /// Two payouts on the wire, of which one is paid by that record, and a third that is due for that take.
@@ -115,6 +137,7 @@ impl Scene {
             operation!("record_ticks", Begin, tenure.record_ticks(ticks)),
             operation!("execute", Begin, tenure.execute(self.request, open)),
             operation!("change_job", Begin, tenure.change_job(edit)),
+            operation!("take_over_job", Begin, tenure.take_over_job(&self.moving.0, &self.moving.1)),
             operation!("begin_work", Begin, tenure.begin_work(self.planning.id)),
             operation!("plan_page", Begin, tenure.plan_page(&self.planning, &keys(&["x", "y"]), None, 10)),
             operation!("settle", Begin, tenure.settle(&self.open, fresh(1), &mark())),

@@ -7,6 +7,7 @@ use bursar::domain::run::{RunKind, RunState};
 use bursar::domain::unit::UnitState;
 use bursar::store::{
     CallFate, Execution, JobChange, JobRow, RequestKind, RequestState, StoreError, TenureStore, TickRecord, UnitFilter,
+    WithdrawOutcome,
 };
 use chrono::TimeDelta;
 use uuid::Uuid;
@@ -53,6 +54,38 @@ pub async fn a_trigger_opens_one_manual_run_however_often_it_is_executed(bench: 
         (acts[1].action.as_str(), acts[1].target.as_str(), acts[1].reason.as_deref()),
         ("trigger", "job job", Some("now"))
     );
+}
+
+pub async fn a_request_that_waits_is_listed_and_is_executed_or_withdrawn_never_both(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let row = bench.job(leads.as_ref(), probe("job")).await;
+    let ask = async |why: &str| bench.store.request(&trigger("job"), &actor(), Some(why)).await.expect("filed");
+    let (first, second) = (ask("wrong").await, ask("right").await);
+    let waiting = bench.store.waiting_requests().await.expect("an answer");
+    let seen: Vec<_> = waiting.iter().map(|request| (request.id, request.reason.as_deref())).collect();
+    assert_eq!(seen, [(first, Some("wrong")), (second, Some("right"))]);
+    let shown = &waiting[0];
+    assert_eq!((shown.action.as_str(), shown.target.as_str()), ("trigger", "job job"));
+    assert_eq!(shown.by, format!("{}@{}", actor().user, actor().host));
+    assert_eq!(serde_json::from_value::<RequestKind>(shown.asked.clone()).expect("as it was asked"), trigger("job"));
+
+    let withdraw = async |id: Uuid| bench.store.withdraw_request(id, "twice", &actor()).await.expect("an answer");
+    assert_eq!(withdraw(first).await, WithdrawOutcome::Withdrawn);
+    let execution = Execution::Open { job: Box::new(row), tick: tick(bench.now().await, OPEN) };
+    let refused = mine(leads.execute(first, execution.clone()).await);
+    assert!(matches!(&refused, RequestState::Refused { why } if why.contains("withdrawn by") && why.contains("twice")));
+    assert!(mine(leads.open_runs().await).is_empty(), "nothing was opened");
+    assert_eq!(withdraw(first).await, WithdrawOutcome::Answered(refused));
+    let made = mine(leads.execute(second, execution).await);
+    let before = bench.picture().await;
+    assert_eq!(withdraw(second).await, WithdrawOutcome::Answered(made));
+    assert_eq!(withdraw(Uuid::from_u128(7 << 100)).await, WithdrawOutcome::NotFound);
+    assert_eq!(bench.picture().await, before, "nothing changed");
+    assert_eq!(bench.store.waiting_requests().await, Ok(Vec::new()));
+    let acts = bench.store.history(10).await.expect("an answer").acts;
+    let of = acts.iter().filter(|act| act.action == "requests withdraw").collect::<Vec<_>>();
+    assert_eq!((of.len(), of[0].target.as_str()), (1, format!("request {first}").as_str()));
+    assert_eq!(of[0].reason.as_deref(), Some("twice"));
 }
 
 pub async fn what_does_not_exist_cannot_be_asked_for(bench: &Bench) {

@@ -15,10 +15,9 @@ async fn history(till: &Till<'_>, run: i64, key: &str) -> UnitHistory {
 }
 
 /// Number, whether it was only asked, term, outcome, detail.
-type Told<'a> = (u32, bool, i64, Option<&'a str>, Option<&'a str>);
+type Try<'a> = (u32, bool, i64, Option<&'a str>, Option<&'a str>);
 
-/// Each try.
-fn tries(request: &UnitRequest) -> Vec<Told<'_>> {
+fn tries(request: &UnitRequest) -> Vec<Try<'_>> {
     let shown = request.tries.iter();
     shown.map(|of| (of.attempt, of.asked, of.term, of.outcome.as_deref(), of.detail.as_deref())).collect()
 }

@@ -15,6 +15,7 @@ pub const ROWS: &[Mutant] = &[
     )
     .and(&[
         Model("a_term_from_a_clock_is_issued_twice"),
+        Model("mutants_of_the_machine_fall"),
     ]),
     row(
         "etcd.term-key-not-compared",

@@ -96,7 +96,10 @@ pub const ROWS: &[Mutant] = &[
         "a server's failure counts as proof that nothing was done",
         Unit("settlement::http::answer::tests::each_status_has_its_verdict_by_the_kind_of_receiver"),
         "left: [\"undone\", \"undone\"]\n right: [\"later\", \"unknown\"]",
-    ),
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
     row(
         "http.redirect-taken-for-done",
         "S4",
@@ -123,8 +126,11 @@ pub const ROWS: &[Mutant] = &[
         "S4",
         "a call of unknown outcome is made again although its handler is not idempotent",
         Unit("tenure::fate::tests::what_is_not_known_is_tried_again_only_where_that_is_harmless"),
-        "assertion failed: matches!(fate(unknown(), &retry(), 0, false, 7)",
-    ),
+        "assertion failed: matches!(fate(unknown(), &retry(), 0, 1, false, 7)",
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
     row(
         "calls.unknown-take-taken-for-failed",
         "L4",
@@ -135,6 +141,7 @@ pub const ROWS: &[Mutant] = &[
     .and(&[
         It("unanswered::a_take_of_calls_that_was_committed_and_not_answered_is_put_back_under_the_same_tenure"),
         Model("an_unknown_commit_taken_for_a_failure_leaves_an_instruction_to_nobody"),
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
     ]),
     // Ticks and halts.
     row(

@@ -65,7 +65,10 @@ impl World {
                 Event::Registered(op, Ok(self.coordinator.put_replica(now, &record)))
             }
             Command::Survey { op } => {
-                Event::Surveyed(op, Ok(u32::try_from(self.coordinator.replicas(now).len()).expect("few")))
+                let (listed, me) = (self.coordinator.replicas(now), replica(&self.nodes[index].id));
+                let own = listed.iter().find(|found| found.replica_id == me);
+                let own = own.map(|own| (own.lease_id, own.eligible.clone()));
+                Event::Surveyed(op, Ok(Survey { replicas: u32::try_from(listed.len()).expect("few"), own }))
             }
             other => panic!("not for the coordinator: {other:?}"),
         };

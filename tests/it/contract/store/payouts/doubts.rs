@@ -124,6 +124,18 @@ pub async fn no_doubt_moves_to_another_receiver(bench: &Bench) {
     assert!(said.contains("another receiver"), "{said}");
 }
 
+pub async fn no_doubt_moves_to_another_path_of_its_receiver(bench: &Bench) {
+    let mut till = Till::open(bench, 2).await;
+    let taken = till.take(till.asks(true)).await.payouts;
+    assert_eq!(till.record(&taken[0], back()).await, Some(InstructionState::Pending));
+    assert_eq!(till.succeed().await.calls_unknown, 1);
+    let path = PayoutTerms { url: "https://bank.test/v2/payouts".to_owned(), ..till.asks(true) };
+    let moved = till.take(path).await;
+    assert_eq!((moved.payouts.len(), moved.held), (1, 1), "what is not in doubt may go there");
+    assert_eq!(moved.payouts[0].instruction, taken[0].instruction);
+    assert_eq!(till.shown(&taken[1]).await, held("unknown", true));
+}
+
 pub async fn an_edit_makes_no_doubt_idempotent(bench: &Bench) {
     let till = Till::open(bench, 1).await;
     till.doubt_one(till.asks(false)).await;

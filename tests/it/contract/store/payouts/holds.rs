@@ -5,7 +5,7 @@ use bursar::domain::job::{LedgerDefinition, Release};
 use bursar::domain::unit::UnitState;
 use bursar::store::{HoldReport, PayoutFilter, PayoutTake, PayoutTerms, PayoutsTaken, ReleaseOutcome, SettleOutcome};
 
-use super::super::bench::{Bench, SOON, actor, capture, currency, effect, everything, fresh, mine};
+use super::super::bench::{Bench, SOON, actor, capture, currency, effect, everything, fresh, left_in_store, mine};
 use super::{Till, back, held, merchants, order, unknown};
 
 /// Terms under which 10.00 EUR is too much.
@@ -41,11 +41,17 @@ pub async fn payouts_that_wait_for_a_release_leave_after_it(bench: &Bench) {
     assert_eq!(till.picture().await, before, "nothing changed");
     let listed = till.payouts().await;
     assert!(listed.iter().all(|payout| payout.release == "waiting" && payout.state == InstructionState::Pending));
-    assert_eq!(released(&till, &[&listed[1].key, "bnone"]).await, 1);
+    let before = till.picture().await;
+    let keys = [listed[1].key.clone(), "bnone".to_owned(), "bnotone".to_owned()];
+    let unmatched = bench.store.release_payouts(till.run.id, &keys, "seen", &actor()).await;
+    assert_eq!(unmatched, Ok(ReleaseOutcome::Unmatched { keys: keys[1..].to_vec() }));
+    assert_eq!(till.picture().await, before, "nothing changed");
+    assert_eq!(released(&till, &[&listed[1].key]).await, 1);
     let first = till.take_one(till.terms(true)).await;
     assert_eq!(first.idempotency_key, listed[1].key);
     assert_eq!(till.view(&listed[1].key).await.release, "released");
-    assert_eq!(released(&till, &[&listed[1].key]).await, 0, "it is on the wire");
+    let again = bench.store.release_payouts(till.run.id, &keys[..1], "seen", &actor()).await;
+    assert_eq!(again, Ok(ReleaseOutcome::Unmatched { keys: keys[..1].to_vec() }), "it is on the wire");
     assert_eq!(released(&till, &[]).await, 2);
     assert_eq!(released(&till, &[]).await, 0);
     assert_eq!(till.take(till.terms(true)).await.payouts.len(), 2);
@@ -67,6 +73,30 @@ pub async fn what_is_held_for_its_amount_leaves_once_it_is_released_by_name(benc
     assert_eq!(till.take_one(low(&till)).await.attempt, 2, "it is not held a second time");
     let view = till.view(&over[1].key).await;
     assert_eq!((view.state, view.reason.as_deref()), (InstructionState::Held, Some("over_limit")));
+}
+
+pub async fn what_was_left_in_the_store_is_sent_only_once_it_is_released_by_name(bench: &Bench) {
+    let left = LedgerDefinition { release: Release::Manual, ..left_in_store() };
+    let mut till = Till::of(bench, left, merchants(2)).await;
+    assert_eq!(released(&till, &[]).await, 2, "for others to take from the store");
+    till.edit(everything()).await;
+    let taken = till.take(till.terms(true)).await;
+    assert_eq!((taken.payouts.len(), taken.held), (0, 2), "an edit sends nothing that somebody may have taken");
+    let listed = till.payouts().await;
+    for view in &listed {
+        assert_eq!((view.state, view.reason.as_deref()), (InstructionState::Held, Some("approval")));
+        assert_eq!((view.attempts, view.in_doubt, view.first_sent_at), (0, false, None));
+        assert!(view.last_error.as_deref().is_some_and(|why| why.contains("may have taken it")), "{view:?}");
+    }
+    assert_eq!(released(&till, &[]).await, 0, "only by name");
+    assert_eq!(released(&till, &[&listed[1].key]).await, 1);
+    let sent = till.take_one(till.terms(true)).await;
+    assert_eq!(sent.idempotency_key, listed[1].key);
+    till.record(&sent, back()).await;
+    assert_eq!(till.take_one(till.terms(true)).await.attempt, 2, "it is not held a second time");
+    bench.import("stripe", merchants(1)).await;
+    bench.settled(till.leads.as_ref(), &till.job).await;
+    assert_eq!(till.take(till.terms(true)).await.payouts.len(), 1, "what is written since is sent");
 }
 
 pub async fn an_amount_above_the_maximum_now_is_held_where_it_was_never_tried(bench: &Bench) {

@@ -194,7 +194,7 @@ pub async fn calls_are_kept_from_a_stopped_receiver_and_stop_it_by_the_same_rule
     let till = Till::open(bench, 1).await;
     let leads = &till.leads;
     let hours = Duration::from_hours;
-    let ask = ReceiverAsk { origin: BANK.to_owned(), probe_waits: (hours(1), hours(3)), probe_now: false };
+    let ask = ReceiverAsk { origin: BANK.to_owned(), probe_waits: (hours(1), hours(3)), probe_now: false, tries: true };
     let nothing = || Heard::nothing(BANK.to_owned(), 2, hours(1));
     let way = async |probe_now| mine(leads.receiver_way(&ReceiverAsk { probe_now, ..ask.clone() }).await);
     assert_eq!(way(false).await, ReceiverWay::Open);
@@ -208,6 +208,10 @@ pub async fn calls_are_kept_from_a_stopped_receiver_and_stop_it_by_the_same_rule
     about(closed().await.1.expect("one is tried in the end"), 1);
     assert_eq!(till.take(till.terms(true)).await.payouts, [], "payouts wait as well");
     for wait in [1, 2, 3, 3] {
+        let before = receiver(bench).await;
+        let only_asks = ReceiverAsk { probe_now: true, tries: false, ..ask.clone() };
+        assert_eq!(mine(leads.receiver_way(&only_asks).await), ReceiverWay::Probe("unauthorized".to_owned()));
+        assert_eq!(receiver(bench).await, before, "where nothing is due no try is used up");
         assert_eq!(way(true).await, ReceiverWay::Probe("unauthorized".to_owned()));
         about(closed().await.1.expect("a wait"), wait);
     }

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use bursar::domain::instruction::InstructionState;
-use bursar::domain::job::{LedgerDefinition, PayoutDefinition};
-use bursar::store::{PayoutTake, PayoutTerms, Resolution, ResolveOutcome, Scope};
+use bursar::store::{PayoutFate, PayoutTake, PayoutTerms, Resolution, ResolveOutcome, Scope};
 
-use super::super::bench::{Bench, SOON, actor, everything, mine};
-use super::{Till, held, merchants, order, paid, rejected, unknown};
-use crate::outside::ground;
+use super::super::bench::{Bench, SOON, actor, capture, everything, left_in_store, mine};
+use super::{Till, held, order, paid, rejected, unknown};
+use chrono::TimeDelta;
 
 async fn resolve(bench: &Bench, key: &str, word: &Resolution) -> ResolveOutcome {
     bench.store.resolve_payout(key, word, "the bank's letter", &actor()).await.expect("an answer")
@@ -100,7 +99,17 @@ pub async fn what_the_bank_sent_back_comes_back_as_a_carry_once(bench: &Bench) {
     assert_eq!(till.open_money().await, "10.00");
     refused(&till, &taken[1].idempotency_key, InstructionState::Rejected, &[returned()]).await;
     resolved(&till, key, &returned(), InstructionState::Paid, InstructionState::Returned).await;
-    assert_eq!(till.view(key).await.reference.as_deref(), Some("B-4"));
+    let view = till.view(key).await;
+    let names = (view.reference.as_deref(), view.return_reference.as_deref());
+    assert_eq!(names, (Some("R-1"), Some("B-4")), "the payment keeps its own");
+    let day = till.run.value_date;
+    for name in ["R-1", "B-4"] {
+        let days = (day + TimeDelta::days(9), day + TimeDelta::days(9));
+        let stated = bench.store.stated_payouts(&[], &[name.to_owned()], days).await.expect("an answer");
+        let found: Vec<_> =
+            stated.iter().map(|payout| (payout.key.as_str(), payout.return_reference.as_deref())).collect();
+        assert_eq!(found, [(key, Some("B-4"))], "{name}");
+    }
     assert_eq!(till.open_money().await, "20.00");
     refused(&till, key, InstructionState::Returned, &[returned(), was_paid(), not_paid(), confirmed()]).await;
     bench.settled(till.leads.as_ref(), &till.job).await;
@@ -110,28 +119,34 @@ pub async fn what_the_bank_sent_back_comes_back_as_a_carry_once(bench: &Bench) {
 }
 
 pub async fn a_word_is_taken_while_the_election_is_halted_and_of_what_waits(bench: &Bench) {
-    let till = Till::open(bench, 2).await;
-    let one = PayoutTake { limit: 1, ..order(till.terms(true)) };
+    let mut till = Till::open(bench, 1).await;
+    let terms = till.terms(true);
+    till.edit(left_in_store()).await;
+    bench.import("stripe", vec![capture("s1", "m1", "EUR", "10.00")]).await;
+    bench.settled(till.leads.as_ref(), &till.job).await;
+    let one = PayoutTake { limit: 1, ..order(terms) };
     let doubted = till.take_as(one).await.payouts.remove(0);
     till.record(&doubted, unknown(SOON)).await;
     let pending = till.payouts().await.remove(1).key;
     bench.store.halt(&Scope::All, "month end", &actor()).await.expect("halted");
     resolved(&till, &doubted.idempotency_key, &was_paid(), InstructionState::Unknown, InstructionState::Paid).await;
-    // Somebody may have taken it from the store: this job sends nothing by itself.
+    // Somebody may have taken it from the store: its run sends nothing by itself.
     refused(&till, &pending, InstructionState::Pending, &[not_paid(), returned()]).await;
     resolved(&till, &pending, &confirmed(), InstructionState::Pending, InstructionState::Rejected).await;
     assert_eq!(till.open_money().await, "10.00");
 }
 
 pub async fn what_was_surely_never_sent_was_not_paid(bench: &Bench) {
-    let http = PayoutDefinition::Http(Box::new(ground::definition("https://bank.test/payouts", false)));
-    let sent = LedgerDefinition { payout: http, ..everything() };
-    let till = Till::of(bench, sent, merchants(3)).await;
+    let mut till = Till::open(bench, 3).await;
     let taken = till.take_as(PayoutTake { limit: 2, ..order(till.terms(false)) }).await.payouts;
     let (back, doubted) = (taken[0].idempotency_key.as_str(), taken[1].idempotency_key.as_str());
     till.record(&taken[0], super::back()).await;
     till.record(&taken[1], unknown(None)).await;
     let never = till.payouts().await.remove(2).key;
+    // While its job leaves payouts in the store, somebody may take this one too.
+    till.edit(left_in_store()).await;
+    refused(&till, &never, InstructionState::Pending, &[not_paid()]).await;
+    till.edit(everything()).await;
     for key in [back, &never] {
         resolved(&till, key, &not_paid(), InstructionState::Pending, InstructionState::Rejected).await;
     }
@@ -139,4 +154,24 @@ pub async fn what_was_surely_never_sent_was_not_paid(bench: &Bench) {
     assert_eq!(till.shown(&taken[1]).await, held("unknown", true));
     assert_eq!(till.open_money().await, "20.00");
     assert_eq!(mine(till.leads.payout_jobs().await), []);
+}
+
+pub async fn nobody_says_of_what_others_may_have_taken_that_it_was_never_sent(bench: &Bench) {
+    let mut till = Till::of(bench, left_in_store(), super::merchants(2)).await;
+    till.edit(everything()).await;
+    let keys: Vec<String> = till.payouts().await.into_iter().map(|payout| payout.key).collect();
+    refused(&till, &keys[0], InstructionState::Pending, &[not_paid()]).await;
+    assert_eq!(till.take(till.terms(true)).await.held, 2);
+    refused(&till, &keys[0], InstructionState::Held, &[not_paid()]).await;
+    resolved(&till, &keys[0], &was_paid(), InstructionState::Held, InstructionState::Paid).await;
+    resolved(&till, &keys[1], &confirmed(), InstructionState::Held, InstructionState::Rejected).await;
+    assert_eq!(till.open_money().await, "10.00");
+}
+
+pub async fn a_stop_that_was_an_answer_is_no_proof_that_nothing_was_sent(bench: &Bench) {
+    let till = Till::open(bench, 1).await;
+    let payout = till.take_one(till.terms(true)).await;
+    let answered = PayoutFate::Back { left: true, error: Some("answered 401".to_owned()), again_in: None };
+    assert_eq!(till.record(&payout, answered).await, Some(InstructionState::Pending));
+    refused(&till, &payout.idempotency_key, InstructionState::Pending, &[not_paid()]).await;
 }
