@@ -14,7 +14,7 @@ use crate::seeds_of_another_process;
 /// The mutant, a seed that shows it, and words of what it breaks.
 const SEEN: &[(&str, u64, &str)] = &[
     ("calls.unknown-made-again", 18, "unit_has_one_effect"),
-    ("calls.unknown-take-taken-for-failed", 0, "units pending"),
+    ("calls.unknown-take-taken-for-failed", 153, "1 units pending"),
     ("http.5xx-taken-for-undone", 41, "was booked 2 times"),
 ];
 

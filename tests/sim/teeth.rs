@@ -11,9 +11,13 @@ fn noticed(broken: Break, by: &str, within: u64) -> (u64, Vec<String>) {
     found.unwrap_or_else(|| panic!("{within} seeds did not notice {broken:?} by {by:?}"))
 }
 
-#[expect(clippy::print_stdout, reason = "which seed notices what is what a person wants to know")]
 fn assert_noticed(broken: Break, by: &str) {
-    let (seed, found) = noticed(broken, by, SEEDS / 10);
+    assert_noticed_within(broken, by, SEEDS / 10);
+}
+
+#[expect(clippy::print_stdout, reason = "which seed notices what is what a person wants to know")]
+fn assert_noticed_within(broken: Break, by: &str, seeds: u64) {
+    let (seed, found) = noticed(broken, by, seeds);
     println!("{broken:?}: seed {seed}: {found:?}");
 }
 
@@ -29,7 +33,8 @@ fn a_key_made_anew_is_noticed() {
 
 #[test]
 fn an_unknown_commit_taken_for_a_failure_is_noticed() {
-    assert_noticed(Break::UnknownTakenForFailure, "liveness");
+    // Seldom: the answer has to be lost of the one take that nothing else makes good.
+    assert_noticed_within(Break::UnknownTakenForFailure, "liveness", SEEDS / 2);
 }
 
 #[test]
