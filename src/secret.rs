@@ -11,11 +11,15 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
 
 /// The largest file of a secret, in bytes.
 pub const MOST_SECRET_BYTES: u64 = 64 * 1024;
+/// The longest wait for a secret's file, well below what an attempt to connect has: there must be time left to do so with what was
+/// read last.
+const READ_WITHIN: Duration = Duration::from_millis(300);
 
 /// A secret text: a password, a key, a URL that may hold a password.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -84,7 +88,7 @@ impl SecretSource {
         self.lock().secret.clone()
     }
 
-    /// What it is now. Reads the file, if there is one; the caller bounds the time.
+    /// What it is now. Reads the file, if there is one and it lets itself be read soon.
     pub async fn current(&self) -> Secret {
         let Some(path) = &self.file else { return self.known() };
         let read = read(path).await;
@@ -130,13 +134,26 @@ impl From<&str> for SecretSource {
 }
 
 async fn read(path: &Path) -> Result<Secret, String> {
+    let reading = read_bytes(path, MOST_SECRET_BYTES);
+    let bytes = tokio::time::timeout(READ_WITHIN, reading)
+        .await
+        .map_err(|_elapsed| format!("no answer within {READ_WITHIN:?}"))??;
+    text_of(bytes).map_err(str::to_owned)
+}
+
+/// Reads a regular file of at most so many bytes, and nothing else: a pipe without a writer would be waited for for ever.
+///
+/// # Errors
+/// What is wrong with it; nothing of its content.
+pub async fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let found = tokio::fs::metadata(path).await.map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
     let file = tokio::fs::File::open(path).await.map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    file.take(MOST_SECRET_BYTES + 1).read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > MOST_SECRET_BYTES {
-        return Err(format!("it has more than {MOST_SECRET_BYTES} bytes"));
-    }
-    text_of(bytes).map_err(str::to_owned)
+    file.take(most + 1).read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > most { Err(format!("it has more than {most} bytes")) } else { Ok(bytes) }
 }
 
 #[cfg(test)]
@@ -159,6 +176,12 @@ mod tests {
         assert_eq!(source.current().await.expose(), "second");
         std::fs::write(&path, [0xff, 0xfe]).expect("written");
         assert_eq!(source.current().await.expose(), "second");
+        // A pipe that nobody writes into.
+        std::fs::remove_file(&path).expect("removed");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .expect("a pipe");
+        assert_eq!(source.current().await.expose(), "second");
+        std::fs::remove_file(&path).expect("removed");
         std::fs::write(&path, "third").expect("written");
         assert_eq!(other.current().await.expose(), "third");
     }

@@ -18,6 +18,9 @@ pub struct Keys {
     pub cert: &'static str,
 }
 
+/// Those of the way to the database, of whichever part of bursar goes it.
+pub const DATABASE: Keys = Keys { ca: "database.tls_ca", name: "the host of database.url", cert: "database.tls_cert" };
+
 /// The whole chain of causes, each said once: the outermost often says nothing.
 #[must_use]
 pub fn chain(error: &(dyn Error + 'static)) -> String {

@@ -23,7 +23,8 @@ const CHECK_WITHIN: Duration = Duration::from_secs(3);
 /// A check has at least so long, also when patience is nearly over.
 const SHORTEST_CHECK: Duration = Duration::from_millis(500);
 
-/// Wishes that have no answer by then are read with the next check: a leader whose store goes away must not be late for it.
+/// Wishes that have no answer by then are read with the next check: a leader whose store goes away must not be late for it. The
+/// first reading, before which nobody here leads, has a check's time.
 const WISHES_WITHIN: Duration = Duration::from_millis(500);
 
 /// What the task needs.
@@ -44,19 +45,19 @@ enum Verdict {
     MayNot(String),
 }
 
-/// Judges one check. `last_well_at` is when the store was last found well; `heard` whether the operators' wishes were read since
+/// Judges one check. `last_well_at` is when the store was last found well; `unheard` why the operators' wishes were never read since
 /// the start: until then nobody knows whether one of them keeps this replica from leading.
 fn judge(
     check: Result<(), &StoreError>,
-    heard: bool,
+    unheard: Option<&str>,
     leads: bool,
     last_well_at: Option<Moment>,
     now: Moment,
     patience: Duration,
 ) -> Verdict {
     match check {
-        Ok(()) if heard => Verdict::May,
-        Ok(()) => Verdict::MayNot("the operators' wishes have not been read yet".to_owned()),
+        Ok(()) => unheard
+            .map_or(Verdict::May, |why| Verdict::MayNot(format!("the operators' wishes could not be read: {why}"))),
         Err(error) if leads && error.is_passing() && last_well_at.is_some_and(|at| now.since(at) < patience) => {
             Verdict::May
         }
@@ -100,6 +101,7 @@ impl Eligibility {
         let mut told: Option<Verdict> = None;
         let mut last_well_at = None;
         let mut cordoned = None;
+        let mut unheard = Some("the store was not found well yet".to_owned());
         loop {
             let within = check_within(last_well_at, clock::boottime(), self.resign_without_store);
             let check = match tokio::time::timeout(within, self.store.health()).await {
@@ -113,10 +115,14 @@ impl Eligibility {
             let leads = leads_any(&view.borrow());
             if check.is_ok() {
                 let seen = view.borrow().clone();
-                self.heed_wishes(&seen, &mut cordoned).await;
+                let missed = self.heed_wishes(&seen, &mut cordoned).await;
+                if let Some(why) = missed.as_ref().filter(|_| missed != unheard) {
+                    tracing::warn!(%why, "the operators' wishes could not be read");
+                }
+                unheard = missed;
             }
-            let (found, heard) = (check.as_ref().map(|_| ()), cordoned.is_some());
-            let verdict = judge(found, heard, leads, last_well_at, now, self.resign_without_store);
+            let (found, never) = (check.as_ref().map(|_| ()), unheard.as_deref().filter(|_| cordoned.is_none()));
+            let verdict = judge(found, never, leads, last_well_at, now, self.resign_without_store);
             self.board.store_checked(check.map(|health| health.now).map_err(|error| error.to_string()));
             let well = verdict == Verdict::May;
             if told.as_ref() != Some(&verdict) {
@@ -131,12 +137,13 @@ impl Eligibility {
     }
 
     /// Tells leadership what operators want of this replica: before it is told that it may lead, so that a cordoned one does
-    /// not stand first. What could not be read is read again with the next check.
-    async fn heed_wishes(&self, view: &LeadershipView, cordoned: &mut Option<bool>) {
-        let wishes = match tokio::time::timeout(WISHES_WITHIN, self.store.wishes(&self.replica)).await {
+    /// not stand first. What could not be read, for the reason that is answered, is read again with the next check.
+    async fn heed_wishes(&self, view: &LeadershipView, cordoned: &mut Option<bool>) -> Option<String> {
+        let within = if cordoned.is_some() { WISHES_WITHIN } else { CHECK_WITHIN };
+        let wishes = match tokio::time::timeout(within, self.store.wishes(&self.replica)).await {
             Ok(Ok(wishes)) => wishes,
-            Ok(Err(error)) => return tracing::debug!(%error, "the operators' wishes could not be read"),
-            Err(_elapsed) => return tracing::debug!("reading the operators' wishes took too long"),
+            Ok(Err(error)) => return Some(error.to_string()),
+            Err(_elapsed) => return Some(format!("no answer within {within:?}")),
         };
         if cordoned.replace(wishes.cordoned).unwrap_or(false) != wishes.cordoned {
             tracing::info!(cordoned = wishes.cordoned, "an operator decides whether this replica may lead");
@@ -147,6 +154,7 @@ impl Eligibility {
                 self.leadership.report(report);
             }
         }
+        None
     }
 
     fn tell(&self, verdict: &Verdict) {
@@ -177,10 +185,10 @@ mod tests {
     #[test]
     fn a_leader_has_patience_with_a_store_out_of_reach_and_a_follower_has_none() {
         let well = Some(at(1000));
-        assert_eq!(judge(Err(&away()), true, true, well, at(5999), PATIENCE), Verdict::May);
-        assert!(matches!(judge(Err(&away()), true, true, well, at(6000), PATIENCE), Verdict::MayNot(_)));
-        assert!(matches!(judge(Err(&away()), true, false, well, at(1001), PATIENCE), Verdict::MayNot(_)));
-        assert!(matches!(judge(Err(&away()), true, true, None, at(1001), PATIENCE), Verdict::MayNot(_)));
+        assert_eq!(judge(Err(&away()), None, true, well, at(5999), PATIENCE), Verdict::May);
+        assert!(matches!(judge(Err(&away()), None, true, well, at(6000), PATIENCE), Verdict::MayNot(_)));
+        assert!(matches!(judge(Err(&away()), None, false, well, at(1001), PATIENCE), Verdict::MayNot(_)));
+        assert!(matches!(judge(Err(&away()), None, true, None, at(1001), PATIENCE), Verdict::MayNot(_)));
     }
 
     #[test]
@@ -198,14 +206,15 @@ mod tests {
         let read_only = StoreError::ReadOnly { operation: "health", detail: "a standby".into() };
         let schema = StoreError::Schema { found: 1, expected: 2 };
         for error in [read_only, schema] {
-            assert!(matches!(judge(Err(&error), true, true, Some(at(1000)), at(1001), PATIENCE), Verdict::MayNot(_)));
+            assert!(matches!(judge(Err(&error), None, true, Some(at(1000)), at(1001), PATIENCE), Verdict::MayNot(_)));
         }
-        assert_eq!(judge(Ok(()), true, false, None, at(0), PATIENCE), Verdict::May);
+        assert_eq!(judge(Ok(()), None, false, None, at(0), PATIENCE), Verdict::May);
     }
 
     #[test]
     fn nobody_stands_before_it_is_known_whether_an_operator_lets_it() {
-        assert!(matches!(judge(Ok(()), false, false, Some(at(0)), at(0), PATIENCE), Verdict::MayNot(_)));
-        assert!(matches!(judge(Err(&away()), false, false, None, at(0), PATIENCE), Verdict::MayNot(_)));
+        let said = judge(Ok(()), Some("no right on cordon"), false, Some(at(0)), at(0), PATIENCE);
+        assert!(matches!(&said, Verdict::MayNot(why) if why.contains("no right on cordon")), "{said:?}");
+        assert!(matches!(judge(Err(&away()), Some("away"), false, None, at(0), PATIENCE), Verdict::MayNot(_)));
     }
 }

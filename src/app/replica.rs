@@ -21,7 +21,7 @@ use super::schedule_file::{Watcher, in_force};
 use super::shares::Shares;
 use super::{binding, coordinator, host_name, start_log, store_link};
 use crate::clock;
-use crate::config::{Config, LOCK_TIMEOUT, ScheduleFile};
+use crate::config::{Config, Elections, LOCK_TIMEOUT, ScheduleFile};
 use crate::domain::job::JobDefinition;
 use crate::domain::{ElectionName, ReplicaId};
 use crate::leadership::{Leadership, LeadershipHandle, LeadershipSettings, ReplicaDescription, Report, TenureOrder};
@@ -234,7 +234,13 @@ impl Start {
             resign_without_store: self.config.coordinator.resign_without_store,
         };
         parts.spawn("eligibility", eligibility.run(parts.ending.clone()));
-        parts.spawn("the store's status", reading::read(Arc::clone(store), Arc::clone(board), parts.ending.clone()));
+        let all = match &self.config.replica.elections {
+            Elections::All => Some(self.elections.clone()),
+            // Who stands for others is somebody else's choice.
+            Elections::Named(_) => None,
+        };
+        let reading = reading::read(Arc::clone(store), Arc::clone(board), all, parts.ending.clone());
+        parts.spawn("the store's status", reading);
         let watcher = Watcher {
             config: Arc::clone(&self.config),
             elections: self.elections.clone(),

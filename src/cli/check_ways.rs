@@ -1,5 +1,7 @@
 //! `bursar check`: ways to servers that nothing protects. Warnings, since a network may protect them; loopback needs none.
 
+use std::net::Ipv4Addr;
+
 use crate::config::{Config, Coordinator, DatabasePlace, TlsMode};
 use crate::domain::job::{HandlerDefinition, JobDefinition, PayoutDefinition};
 use crate::domain::outside::ReceiverDefinition;
@@ -22,6 +24,11 @@ pub(super) fn unprotected(config: &Config, jobs: &[JobDefinition]) -> Vec<String
         warnings.push(format!(
             "database.tls_mode {:?} lets whoever is on the way be the database; \"verify-full\" would not",
             postgres.tls_mode.as_str()
+        ));
+    }
+    if let Some(endpoint) = config.traces.endpoint.as_ref().filter(|url| url.starts_with("http://") && !is_here(url)) {
+        warnings.push(format!(
+            "traces.endpoint: {endpoint} has no TLS: what ran when, and a token for the collector, can be read on the way"
         ));
     }
     for (job, receiver) in jobs.iter().filter_map(|job| receiver(job).map(|receiver| (job, receiver))) {
@@ -54,8 +61,13 @@ fn is_here(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (authority, query) = rest.split_once(['/', '?']).unwrap_or((rest, ""));
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let is_loopback = host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]");
-    is_loopback || (host.is_empty() && (query.contains("host=/") || query.contains("host=%2F")))
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
+    let name = if port.bytes().all(|byte| byte.is_ascii_digit()) { name } else { host };
+    let is_address = name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+    let is_loopback = name == "localhost" || name == "[::1]" || is_address;
+    // A host in the query is the one that counts.
+    let is_socket = query.contains("host=/") || query.contains("host=%2F");
+    if query.contains("host=") { is_socket } else { is_loopback }
 }
 
 #[cfg(test)]
@@ -68,11 +80,20 @@ mod tests {
             "http://127.0.0.1:2379",
             "postgres://a:b@localhost/x",
             "http://[::1]:1/",
+            "http://127.0.0.1",
+            "http://localhost",
             "postgres:///payments?host=/run/postgresql",
         ] {
             assert!(is_here(url), "{url}");
         }
-        for url in ["http://etcd-0:2379", "postgres://localhost@db/x", "https://bank.internal/127.0.0.1"] {
+        for url in [
+            "http://etcd-0:2379",
+            "postgres://localhost@db/x",
+            "https://bank.internal/127.0.0.1",
+            "http://localhost.bank.example",
+            "http://127.evil.example:80/",
+            "postgres://localhost/x?host=db",
+        ] {
             assert!(!is_here(url), "{url}");
         }
     }

@@ -122,7 +122,7 @@ enum Command {
     Report(report::ReportArgs),
     /// Compare a bank statement with the payouts.
     Reconcile(reconcile::ReconcileArgs),
-    /// Units: list, show, retry.
+    /// Units: list, show, retry, resolve.
     #[command(subcommand)]
     Units(units::UnitsCommand),
     /// Payouts: list, show, release, resolve.

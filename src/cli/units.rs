@@ -48,9 +48,8 @@ pub(super) struct ListArgs {
 
 /// One unit of a run with its whole history.
 ///
-/// What it bound, the lines that were posted, its requests with what is kept of their tries (how many, the first and the last,
-/// the last error and status, whether one was ever in doubt), and what operators did about it. There is no row for each try:
-/// the log of the leader of the time has them.
+/// What it bound, the lines that were posted, its requests, each try of them (when, under which term, what came of it; tries from
+/// before they were kept have no row), and what operators did about it.
 ///
 /// Example: bursar units show 42 EUR:merchant-17
 #[derive(Debug, Args)]
@@ -216,6 +215,7 @@ async fn resolve(output: Output, store: &dyn Store, args: ResolveArgs) -> Result
         None => CallWord::NotDone { confirmed: args.bank_confirmed },
     };
     let outcome = store.resolve_call(args.run, &args.key, &word, &args.reason, &actor()).await?;
+    let output = output.done();
     let unit = format!("unit {:?} of run {}", args.key, args.run);
     let text = match &outcome {
         ResolveOutcome::Resolved { was, now } => {

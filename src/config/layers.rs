@@ -21,9 +21,9 @@ const MOST_VARIABLE_BYTES: usize = 64 * 1024;
 pub const CONFIG_VARIABLE: &str = "BURSAR_CONFIG";
 /// What the names of all variables that are bursar's own start with, in any case.
 const OWN: &str = "BURSAR_";
-/// Variables that say nothing of the configuration and may be there: the one that names the file, and what a process of the
-/// handler `command` is given, which may call bursar.
-const OTHERS: [&str; 4] = [CONFIG_VARIABLE, "BURSAR_TERM", "BURSAR_SCOPE", "BURSAR_IDEMPOTENCY_KEY"];
+/// Variables that say nothing of the configuration and may be there: the one that names the file, what a process of the handler
+/// `command` is given, which may call bursar, and the image that `deploy/compose.yaml` starts.
+const OTHERS: [&str; 5] = [CONFIG_VARIABLE, "BURSAR_TERM", "BURSAR_SCOPE", "BURSAR_IDEMPOTENCY_KEY", "BURSAR_IMAGE"];
 /// The same, by what they begin with: those of the project's own scripts and tests.
 const OTHERS_BEGIN: [&str; 5] = ["BURSAR_TEST_", "BURSAR_SIM_", "BURSAR_FAULTS_", "BURSAR_MODEL_", "BURSAR_LIVE_"];
 /// And those of a test build, whose names a release does not hold.
@@ -323,6 +323,7 @@ mod tests {
             ("BURSAR_CONFIG", "/etc/bursar.toml"),
             ("BURSAR_TERM", "7"),
             ("BURSAR_TEST_LONG", "1"),
+            ("BURSAR_IMAGE", "bursar:trial"),
             ("BURSAR_SERVICE_HOST", "10.0.0.7"),
             ("BURSAR_SERVICE_PORT", "9464"),
             ("BURSAR_SERVICE_PORT_HTTP", "9464"),

@@ -275,12 +275,23 @@ pub(super) fn judge(
     }
 }
 
-/// What is found of a payout, in words that change with whatever a person's word goes by. Tries do not: one that stays unknown is
-/// tried on while it waits for the second pair of eyes.
-pub(super) fn found_payout(state: InstructionState, reason: Option<&str>, in_doubt: bool) -> String {
+/// What is found of a payout, in words that change with whatever a person's word goes by. Tries are among it only where the word is
+/// that nothing was done: what was found out of earlier ones says nothing of a later one. One that stays unknown is tried on while
+/// its word waits for the second pair of eyes, and a payment that was seen stays one.
+pub(super) fn found_payout(
+    state: InstructionState,
+    reason: Option<&str>,
+    tries: u32,
+    in_doubt: bool,
+    word: &Resolution,
+) -> String {
     let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+    let tries = match word {
+        Resolution::NotPaid { .. } => format!(", {tries} tries"),
+        Resolution::Paid(_) | Resolution::Returned(_) => String::new(),
+    };
     let doubt = if in_doubt { ", in doubt" } else { "" };
-    format!("{}{reason}{doubt}", state.as_str())
+    format!("{}{reason}{tries}{doubt}", state.as_str())
 }
 
 /// What is found of the payouts that a release lets go, in the order of their ids.
@@ -328,6 +339,8 @@ mod tests {
         let one = |keys: &[&str]| found_release(keys.iter().copied());
         assert_ne!(one(&["a", "b"]), one(&["ab"]));
         assert_ne!(one(&["a", "b"]), one(&["b", "a"]));
-        assert_eq!(found_payout(InstructionState::Held, Some("unknown"), true), "held (unknown), in doubt");
+        let told = |word: &Resolution| found_payout(InstructionState::Held, Some("unknown"), 3, true, word);
+        assert_eq!(told(&Resolution::Paid("R".to_owned())), "held (unknown), in doubt");
+        assert_eq!(told(&Resolution::NotPaid { bank_confirmed: None }), "held (unknown), 3 tries, in doubt");
     }
 }

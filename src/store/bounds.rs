@@ -19,5 +19,9 @@ pub(crate) fn wait(wait: Duration) -> Duration {
     Duration::from_millis(u64::try_from(wait.min(LONGEST_WAIT).as_millis()).unwrap_or(0))
 }
 
+/// Open runs of one job, or of one of its requests, that are looked at from the oldest on and from the newest back. More than
+/// may be worked on at a time, so that whichever comes next is among them.
+pub(crate) const OPEN_RUNS: u32 = 200;
+
 /// The most rows of a list.
 pub(crate) const LIST_ROWS: u32 = 10_000;

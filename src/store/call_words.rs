@@ -107,11 +107,18 @@ pub(super) fn call_ground(
     }
 }
 
-/// What is found of a unit's call, in words that change with whatever a person's word goes by.
-pub(super) fn found_call(unit: UnitState, call: InstructionState, reason: Option<&str>, in_doubt: bool) -> String {
+/// What is found of a unit's call, in words that change with whatever a person's word goes by: which call it is, and how often it
+/// was tried, too. A unit that is set aside is not tried on while its word waits, unless somebody retries it.
+pub(super) fn found_call(
+    unit: UnitState,
+    (key, tries): (&str, u32),
+    call: InstructionState,
+    reason: Option<&str>,
+    in_doubt: bool,
+) -> String {
     let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
     let doubt = if in_doubt { ", in doubt" } else { "" };
-    format!("unit {}, call {}{reason}{doubt}", unit.as_str(), call.as_str())
+    format!("unit {}, call {key} {}{reason}, {tries} tries{doubt}", unit.as_str(), call.as_str())
 }
 
 /// Why there is nothing to say a word on.

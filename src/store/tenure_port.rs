@@ -126,6 +126,7 @@ pub trait TenureStore: Send + Sync {
 
     /// *Begin.* Runs that are planning or open, oldest due first; with them those that a tick of one of these jobs opened in
     /// another election ([`OpenRun::elsewhere`]): the job's runs take turns with them.
+    /// Of a job that has more than some hundreds open, those that are worked on, the oldest and the newest: it hides nobody else's.
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>>;
 
     /// *Begin.* Notes that this term works on the run, so that a successor can count deaths.

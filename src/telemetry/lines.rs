@@ -142,6 +142,23 @@ mod tests {
     }
 
     #[test]
+    fn a_terminal_that_nobody_empties_costs_lines_and_holds_nobody() {
+        use rustix::fs::{Mode, OFlags, open};
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let nobody_reads = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&nobody_reads).expect("granted");
+        unlockpt(&nobody_reads).expect("unlocked");
+        let name = ptsname(&nobody_reads, Vec::new()).expect("a name");
+        // As the log opens it anew: it takes a part of a line where it has little room, and the rest is not waited for.
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let lines = Lines::new(open(name.as_c_str(), flags, Mode::empty()).expect("its other end"));
+        let line = [&[b'x'; 200][..], b"\n"].concat();
+        let written =
+            (0..10_000).take_while(|_| lines.line(&line) == 0 && lines.shared.1.lock().expect("held").lost == 0);
+        assert!(written.count() < 10_000, "it took everything");
+    }
+
+    #[test]
     fn a_line_that_was_broken_off_does_not_run_into_the_next() {
         let (mut reader, writer) = full();
         let lines = Lines::new(writer);

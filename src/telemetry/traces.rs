@@ -6,6 +6,7 @@
 //! - Identities are derived from the deployment, the run and what the span is of, not drawn: so the spans of one run hang
 //!   together whichever replica made them, and a payout that is sent by another leader than wrote it is below its batch.
 //! - Attributes are the election, term, job, run, counts and outcomes. No unit, key, merchant, amount or text of a receiver.
+//! - A run that is worked on several times under one term (it failed, or was halted) has one identity: the last span counts.
 //!
 //! Deliberately absent: a global tracer and context in threads. A span is noted when it is over, by whoever knows both ends.
 
@@ -243,37 +244,53 @@ impl Traces {
 }
 
 impl TraceExport {
-    /// Sends spans until it is asked to end; then what is left, once. A collector that is away costs the spans and a warning.
+    /// Sends spans until it is asked to end; then what is left, once, within half a second in all. A collector that is away costs the
+    /// spans and a warning.
     pub async fn run(mut self, ending: CancellationToken) {
-        let mut exporter = None;
-        let mut answers = true;
-        let mut batch = Vec::with_capacity(AT_ONCE);
-        loop {
-            let goes_on = ending.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some();
-            let within = if goes_on { WITHIN } else { WITHIN_AT_THE_END };
-            while let Ok(span) = self.queue.try_recv() {
-                batch.push(span);
-                if batch.len() == AT_ONCE {
-                    self.send(&mut exporter, &mut batch, &mut answers, within).await;
+        let (mut exporter, mut answers) = (None, true);
+        'going_on: while ending.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
+            while let Some(spans) = self.next_spans() {
+                let count = spans.len() as u64;
+                let sending = self.send(&mut exporter, spans, &mut answers, WITHIN);
+                if ending.run_until_cancelled(sending).await.is_none() {
+                    self.metrics.spans_dropped(count);
+                    break 'going_on;
                 }
             }
-            if !batch.is_empty() {
-                self.send(&mut exporter, &mut batch, &mut answers, within).await;
-            }
-            if !goes_on {
-                return;
+        }
+        let until = tokio::time::sleep(WITHIN_AT_THE_END);
+        tokio::pin!(until);
+        while let Some(spans) = self.next_spans() {
+            let count = spans.len() as u64;
+            tokio::select! {
+                biased;
+                () = self.send(&mut exporter, spans, &mut answers, WITHIN) => {}
+                () = &mut until => {
+                    self.metrics.spans_dropped(count + self.queue.len() as u64);
+                    return;
+                }
             }
         }
+    }
+
+    /// What waits, as much as goes at once; none where nothing does.
+    fn next_spans(&mut self) -> Option<Vec<SpanData>> {
+        let mut spans = Vec::with_capacity(AT_ONCE.min(self.queue.len()));
+        while spans.len() < AT_ONCE
+            && let Ok(span) = self.queue.try_recv()
+        {
+            spans.push(span);
+        }
+        (!spans.is_empty()).then_some(spans)
     }
 
     async fn send(
         &self,
         exporter: &mut Option<SpanExporter>,
-        batch: &mut Vec<SpanData>,
+        spans: Vec<SpanData>,
         answers: &mut bool,
         within: Duration,
     ) {
-        let spans = std::mem::replace(batch, Vec::with_capacity(AT_ONCE));
         let count = spans.len() as u64;
         let sent = match self.ready(exporter) {
             Ok(exporter) => match tokio::time::timeout(within, exporter.export(spans)).await {

@@ -18,7 +18,7 @@ use super::backoff::{self, FAULTS_IN_A_ROW};
 use super::fate::again_in;
 use super::halving::{Failed, Halving, Tried};
 use super::observer::InFlight;
-use super::pace::Pace;
+use super::pace::{self, Pace};
 use super::scope::{Stop, Tenure};
 use crate::clock;
 use crate::domain::unit::{AttemptOutcome, UnitState};
@@ -231,6 +231,8 @@ impl Lane {
             tenure.deps.observer.batch(took);
             let taken = match &answer {
                 Ok(Ok(Entered::Mine(SettleOutcome::Settled(counts)))) => u32::try_from(counts.taken).unwrap_or(size),
+                // What failed soon says nothing about how long its size takes; what failed late does.
+                _ if took < pace::SLOW => 0,
                 _ => size,
             };
             if let Some(size) = self.pace.took(taken, took) {

@@ -13,7 +13,7 @@ const FIRST: u32 = 250;
 /// Where a batch took less, the next one is larger.
 const QUICK: Duration = Duration::from_millis(500);
 /// Where a batch took longer, the next ones are smaller.
-const SLOW: Duration = Duration::from_secs(2);
+pub(super) const SLOW: Duration = Duration::from_secs(2);
 /// What they are then cut down to take.
 const AIM: Duration = Duration::from_secs(1);
 
@@ -36,7 +36,7 @@ impl Pace {
         self.size.load(Ordering::SeqCst)
     }
 
-    /// A batch of `taken` units took so long, whatever came of it. Answers the new size where it became smaller.
+    /// A batch of `taken` units took so long, whatever came of it; 0 of one that failed before its size could tell. Answers the new size where it became smaller.
     pub(super) fn took(&self, taken: u32, took: Duration) -> Option<u32> {
         // Of two lanes at once the later word counts: each is true, and the next batch corrects it.
         let before = self.size();
@@ -83,6 +83,7 @@ mod tests {
         assert_eq!(next(66, 2000, 66, ms(400)), 132);
         assert_eq!(next(3, 2000, 3, ms(60_000)), 1);
         assert_eq!(next(250, 2000, 7, ms(100)), 250, "a short page says nothing about a full one");
+        assert_eq!(next(250, 2000, 0, ms(1)), 250, "nor what failed at once");
         let pace = Pace::new(2000);
         assert_eq!(pace.took(250, ms(10_000)), Some(25));
     }

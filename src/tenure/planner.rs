@@ -18,6 +18,8 @@ use crate::store::{JobRow, JobsView, TickFate, TickRecord, TicksOutcome, TicksRe
 
 /// The pause before a job that could not be brought past a due tick is looked at again.
 const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
+/// Jobs that were read ahead are used no longer than that.
+const STALE: TimeDelta = TimeDelta::seconds(2);
 /// How far the store's clock may lie behind what was evaluated before that is an alert.
 pub(super) const STEPPED_BACK: TimeDelta = TimeDelta::seconds(5);
 
@@ -127,6 +129,8 @@ pub(super) async fn evaluate(
     known: &mut Known,
     ahead: Option<JobsView>,
 ) -> Result<Option<DateTime<Utc>>, Stop> {
+    // Read so long ago they say nothing any more about lateness and pauses: the process may have stood still since.
+    let ahead = ahead.filter(|view| tenure.clock.at(clock::boottime()).is_some_and(|now| now - view.now < STALE));
     let is_ahead = ahead.is_some();
     let mut view = match ahead {
         Some(view) => {

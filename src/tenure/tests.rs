@@ -1,5 +1,6 @@
 //! A tenure's scope on a store that answers as it was told, behind a gate that the test holds.
 
+mod coalescing;
 mod handing_over;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -39,6 +40,9 @@ struct Stub {
     put_backs: Mutex<u32>,
     jobs: Mutex<Vec<JobRow>>,
     unreadable: Mutex<Vec<String>>,
+    /// Ticks with an outcome on record, and those that were asked for.
+    ran: Mutex<BTreeSet<(i64, DateTime<Utc>)>>,
+    asked: Mutex<Vec<(i64, DateTime<Utc>)>>,
 }
 
 /// Its row cannot be changed.
@@ -91,8 +95,10 @@ impl TenureStore for Stub {
     async fn record_ticks(&self, _: TicksRecord) -> Fenced<TicksOutcome> {
         unreachable!("not asked for here")
     }
-    async fn recorded(&self, _: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {
-        unreachable!("not asked for here")
+    async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {
+        self.asked.lock().expect("no panic holds it").extend(ticks);
+        let ran = self.ran.lock().expect("no panic holds it");
+        Ok(Entered::Mine(ticks.iter().filter(|tick| ran.contains(tick)).copied().collect()))
     }
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {
         unreachable!("not asked for here")
@@ -280,6 +286,8 @@ fn rig() -> Rig {
         put_backs: Mutex::default(),
         jobs: Mutex::default(),
         unreadable: Mutex::default(),
+        ran: Mutex::default(),
+        asked: Mutex::default(),
     });
     assert!(scope.store.set(Arc::clone(&store) as Arc<dyn TenureStore>).is_ok());
     Rig { scope, store, heard, door, waiting }

@@ -17,6 +17,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -34,6 +35,9 @@ pub const EXCHANGE_WITHIN: Duration = Duration::from_mins(1);
 const MOST_HEAD_BYTES: usize = 16 * 1024;
 /// The most headers of a request.
 const MOST_HEADERS: usize = 64;
+/// A guest makes room for others once it has had so long to ask, counted from when it is served: a burst would otherwise drive
+/// out a health check before its request was read. 256 in 20 ms is faster than connections are made in earnest.
+const TO_ASK: Duration = Duration::from_millis(20);
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: i32 = 4096;
 /// The wait after a failed accept (out of descriptors, for example), so that it does not spin.
@@ -52,40 +56,72 @@ struct Guests {
 struct Guest {
     /// When its last request came in whole, or when it came itself.
     since: Moment,
+    /// It has asked for something, or had the time to: it may be asked to leave.
+    heard: bool,
     /// Asks it to leave.
     leave: CancellationToken,
 }
 
 /// The guests, known to all that serve them.
 #[derive(Debug, Clone, Default)]
-struct House(Arc<Mutex<Guests>>);
+struct House {
+    guests: Arc<Mutex<Guests>>,
+    /// Somebody left, or was heard.
+    room: Arc<Notify>,
+}
 
 impl House {
     fn lock(&self) -> MutexGuard<'_, Guests> {
         // Nothing panics under it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets one in; where the house is full, the one that has gone longest without a request is asked to leave.
+    /// Waits until there is room, or somebody who has been heard: not for long, whatever all of them do.
+    async fn has_room(&self) {
+        while self.is_full() {
+            self.room.notified().await;
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        let guests = self.lock();
+        guests.there.len() >= MOST_CONNECTIONS && !guests.there.values().any(|guest| guest.heard)
+    }
+
+    /// Lets one in; where the house is full, the one of those heard that has gone longest without a request is asked to leave.
     fn enter(&self, now: Moment) -> (u64, CancellationToken) {
         let mut guests = self.lock();
         if guests.there.len() >= MOST_CONNECTIONS
-            && let Some(idlest) = guests.there.iter().min_by_key(|(id, guest)| (guest.since, **id)).map(|(id, _)| *id)
+            && let Some(idlest) = guests
+                .there
+                .iter()
+                .filter(|(_, guest)| guest.heard)
+                .min_by_key(|(id, guest)| (guest.since, **id))
+                .map(|(id, _)| *id)
             && let Some(guest) = guests.there.remove(&idlest)
         {
             guest.leave.cancel();
         }
         let (id, leave) = (guests.next, CancellationToken::new());
         guests.next += 1;
-        guests.there.insert(id, Guest { since: now, leave: leave.clone() });
+        guests.there.insert(id, Guest { since: now, heard: false, leave: leave.clone() });
         (id, leave)
     }
 
     /// A request of one came in.
     fn asked(&self, id: u64, now: Moment) {
         if let Some(guest) = self.lock().there.get_mut(&id) {
-            guest.since = now;
+            (guest.since, guest.heard) = (now, true);
         }
+        self.room.notify_one();
+    }
+
+    /// One had the time to ask.
+    fn heard(&self, id: u64) {
+        if let Some(guest) = self.lock().there.get_mut(&id) {
+            guest.heard = true;
+        }
+        self.room.notify_one();
     }
 
     /// How long one may stay; `None` where it may not any more, or was asked to leave.
@@ -96,6 +132,7 @@ impl House {
 
     fn left(&self, id: u64) {
         self.lock().there.remove(&id);
+        self.room.notify_one();
     }
 }
 
@@ -115,6 +152,10 @@ pub(super) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
         };
         match accepted {
             Ok((stream, _)) => {
+                tokio::select! {
+                    () = house.has_room() => {}
+                    () = stop.cancelled() => break,
+                }
                 let (id, leave) = house.enter(clock::monotonic());
                 serving.spawn(host(stream, router.clone(), house.clone(), id, leave, stop.clone()));
             }
@@ -157,15 +198,22 @@ async fn host(
         .max_headers(MOST_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    let mut stopping = false;
+    let mut asks = std::pin::pin!(tokio::time::sleep(TO_ASK));
+    let (mut stopping, mut heard) = (false, false);
     while let Some(left) = house.stays(id, clock::monotonic()) {
         tokio::select! {
+            // What has come is read first, so that nobody has had the time to ask before it was looked.
+            biased;
             // What a client did wrong is its own business, and no line in the log.
             _ended = &mut connection => break,
             () = leave.cancelled() => break,
             () = stop.cancelled(), if !stopping => {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
+            }
+            () = &mut asks, if !heard => {
+                heard = true;
+                house.heard(id);
             }
             // Looked at again: a request may have come in.
             () = tokio::time::sleep(left) => {}
@@ -183,7 +231,9 @@ mod tests {
         let (house, mut now) = (House::default(), clock::monotonic());
         let mut all = Vec::new();
         for _ in 0..MOST_CONNECTIONS {
-            all.push(house.enter(now));
+            let (id, leave) = house.enter(now);
+            house.heard(id);
+            all.push((id, leave));
             now = now + Duration::from_millis(1);
         }
         house.asked(all[0].0, now);
@@ -196,5 +246,18 @@ mod tests {
         house.left(newcomer);
         house.enter(now);
         assert!(!all[2].1.is_cancelled(), "there was room");
+    }
+
+    #[test]
+    fn a_burst_drives_nobody_out_who_had_no_time_to_ask() {
+        let (house, now) = (House::default(), clock::monotonic());
+        let all: Vec<_> = (0..MOST_CONNECTIONS).map(|_| house.enter(now)).collect();
+        assert!(house.is_full());
+        house.heard(all[7].0);
+        assert!(!house.is_full());
+        house.enter(now);
+        assert!(all[7].1.is_cancelled() && house.is_full(), "the one that was heard made room, once");
+        house.left(all[3].0);
+        assert!(!house.is_full());
     }
 }

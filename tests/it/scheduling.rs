@@ -1,5 +1,6 @@
 //! The schedule as those who edit and watch it meet it: files that change under running replicas, jobs that are paused, what
-//! `plan` says, and ticks beside runs that take their time. On files of SQLite: nothing here depends on the store.
+//! `plan` says, and ticks beside runs that take their time. On files of SQLite, for nothing here depends on the store, but for
+//! `clocks`, whose store is a PostgreSQL with a clock of its own.
 
 mod clocks;
 mod files;

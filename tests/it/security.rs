@@ -59,6 +59,15 @@ impl Replica {
         assert_eq!(self.livez().await.map(|(code, _)| code), Some(200), "{} lives all the same", self.id());
     }
 
+    /// Waits until its lease was renewed again: for most of a TTL it leads without that.
+    async fn wait_renews(&self) {
+        let count = async || self.metric("bursar_lease_renewal_seconds_count", &[]).await;
+        let before = count().await.expect("it answers");
+        // One may have been on its way.
+        let renewed = async || (count().await? >= before + 2.0).then_some(());
+        eventually(SAID, &format!("{} renews", self.id()), renewed).await;
+    }
+
     /// Waits until it leads, and gives the term.
     async fn wait_leads(&self) -> f64 {
         eventually(READY, &format!("{} leads", self.id()), async || {

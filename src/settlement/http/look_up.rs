@@ -35,13 +35,11 @@ pub enum LookUp {
 pub fn look_up_verdict(seen: &Seen, expected: &Expected) -> LookUp {
     let nothing = |why: String| LookUp::Nothing { why };
     let response = match seen {
-        Seen::Unsent(Unsent::NoLeave | Unsent::TooLate) => return LookUp::NoLeave,
+        // Nothing is said of the payout; the lane is quiet until the receiver's wait is over.
+        Seen::Unsent(Unsent::NoLeave | Unsent::TooLate | Unsent::NotYet(_)) => return LookUp::NoLeave,
         Seen::Unsent(
             Unsent::NotConnected(why) | Unsent::Untrusted(why) | Unsent::Unsigned(why) | Unsent::Unfit(why),
         ) => return nothing(format!("the look-up was not sent: {why}")),
-        Seen::Unsent(Unsent::NotYet(_)) => {
-            return nothing("the look-up was not sent: the receiver asked for a wait".to_owned());
-        }
         Seen::Silence(_) => return nothing("the look-up was not answered".to_owned()),
         Seen::Answer(response) => response,
     };

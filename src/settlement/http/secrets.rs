@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::Mutex;
 
 use crate::domain::Moment;
+use crate::secret;
 
 /// How long what was read is taken for what is there.
 const FRESH: Duration = Duration::from_secs(1);
@@ -117,13 +117,7 @@ impl Secrets {
 }
 
 async fn read_one(path: &Path) -> Result<SigningKey, String> {
-    let file = tokio::fs::File::open(path).await.map_err(|error| format!("cannot be read: {error}"))?;
-    let mut bytes = Vec::new();
-    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes).await;
-    read.map_err(|error| format!("cannot be read: {error}"))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("found more than {MOST_BYTES} bytes"));
-    }
+    let mut bytes = secret::read_bytes(path, MOST_BYTES).await.map_err(|error| format!("cannot be read: {error}"))?;
     while matches!(bytes.last(), Some(b'\r' | b'\n')) {
         bytes.pop();
     }

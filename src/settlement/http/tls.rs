@@ -16,9 +16,13 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{TlsConnector, rustls};
 
 use crate::domain::Moment;
+use crate::secret;
 
 /// How long what was read is taken for what is there.
 const FRESH: Duration = Duration::from_secs(1);
+
+/// The largest file of authorities, in bytes.
+const MOST_AUTHORITIES_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Why a handshake failed.
 pub(super) enum HandshakeError {
@@ -39,6 +43,8 @@ struct Read {
     at: Option<Moment>,
     authorities: Option<Vec<u8>>,
     connector: TlsConnector,
+    /// Whether the file could not be read the last time: said once.
+    is_lost: bool,
 }
 
 impl Tls {
@@ -46,7 +52,7 @@ impl Tls {
     pub(super) fn new(ca: Option<PathBuf>) -> Result<Self, String> {
         let authorities = ca.as_ref().map(std::fs::read).transpose().map_err(|error| error.to_string())?;
         let connector = connector(authorities.as_deref())?;
-        Ok(Self { ca, read: Mutex::new(Read { at: None, authorities, connector }) })
+        Ok(Self { ca, read: Mutex::new(Read { at: None, authorities, connector, is_lost: false }) })
     }
 
     /// What connects now. The file is looked at no more than once a second; where it cannot be used, what was read last
@@ -57,17 +63,24 @@ impl Tls {
             && read.at.is_none_or(|at| now.since(at) >= FRESH)
         {
             read.at = Some(now);
-            if let Some(authorities) =
-                tokio::fs::read(path).await.ok().filter(|found| read.authorities.as_ref() != Some(found))
-            {
-                match connector(Some(&authorities)) {
-                    Ok(connector) => read.connector = connector,
-                    Err(problem) => {
-                        let file = path.display();
-                        tracing::warn!(%file, problem, "a receiver's authorities cannot be used; those before are");
+            let found = secret::read_bytes(path, MOST_AUTHORITIES_BYTES).await;
+            let was_lost = std::mem::replace(&mut read.is_lost, found.is_err());
+            match found {
+                Ok(authorities) if read.authorities.as_ref() != Some(&authorities) => {
+                    match connector(Some(&authorities)) {
+                        Ok(connector) => read.connector = connector,
+                        Err(problem) => {
+                            let file = path.display();
+                            tracing::warn!(%file, problem, "a receiver's authorities cannot be used; those before are");
+                        }
                     }
+                    read.authorities = Some(authorities);
                 }
-                read.authorities = Some(authorities);
+                Err(problem) if !was_lost => {
+                    let file = path.display();
+                    tracing::warn!(%file, problem, "a receiver's authorities cannot be read; those before are used");
+                }
+                Ok(_) | Err(_) => {}
             }
         }
         read.connector.clone()

@@ -164,7 +164,7 @@ impl MemoryState {
                 let is = |found: &&Instruction| found.kind == InstructionKind::Payout && found.key == *key;
                 let found = self.instructions.values().find(is).ok_or_else(|| format!("there is no payout {key}"))?;
                 resolve(found.state, resolution, self.ground(found, now))?;
-                Ok(found_payout(found.state, found.reason, found.in_doubt))
+                Ok(found_payout(found.state, found.reason, found.attempts, found.in_doubt, resolution))
             }
             GuardedAct::ResolveCall { run, unit, key: _, word } => self.look_at_call(*run, unit, word, now),
             GuardedAct::ReleasePayouts { run, keys } => {

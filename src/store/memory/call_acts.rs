@@ -38,7 +38,7 @@ impl MemoryState {
                 key: call.key.clone(),
                 state: call.state,
                 becomes: resolve_call(unit.state, call.state, word, ground),
-                told: found_call(unit.state, call.state, call.reason, call.in_doubt),
+                told: found_call(unit.state, (&call.key, call.attempts), call.state, call.reason, call.in_doubt),
             }
         });
         Some(Found { unit, call })

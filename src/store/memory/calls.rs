@@ -9,15 +9,16 @@ use crate::domain::Claim;
 use crate::domain::instruction::{InstructionKind, InstructionState};
 use crate::domain::unit::UnitState;
 use crate::store::bounds::{bounded, wait};
-use crate::store::{BatchCounts, Call, CallFate, CallRecord, OpenRun};
+use crate::store::{BatchCounts, Call, CallFate, CallRecord, OpenRun, UnitTry};
 
 /// Why an instruction whose outcome nobody knows is held.
 const UNKNOWN: &str = "unknown";
 
 impl Instruction {
-    /// Where no byte of any try left (none was charged or is in doubt), its key has not begun to count.
-    const fn not_sent(&mut self, charged: bool) {
-        if !self.in_doubt && !charged {
+    /// Where no byte of any try left (none was charged, is in doubt, or was put off), its key has not begun to count.
+    fn not_sent(&mut self, charged: bool) {
+        let left = |made: &UnitTry| made.outcome.as_deref().is_some_and(|outcome| outcome != "not_sent");
+        if !self.in_doubt && !charged && !self.tries.iter().any(left) {
             self.first_sent_at = None;
         }
     }

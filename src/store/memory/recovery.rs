@@ -1,6 +1,6 @@
 //! What a promotion finds of the terms before it, and the note of who works on a run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
@@ -9,6 +9,7 @@ use super::state::{Done, MemoryState};
 use crate::domain::Claim;
 use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
+use crate::store::bounds::OPEN_RUNS;
 use crate::store::{DEATHS_BEFORE_SET_ASIDE, OpenRun, Pulse, Recovery, RequestState};
 
 /// Ends of a term whose leader lived on: no death over its runs.
@@ -62,7 +63,8 @@ impl MemoryState {
         }
     }
 
-    /// Oldest due first, and with them what another election opened of jobs that are of this one or have runs open here.
+    /// Oldest due first, and with them what another election opened of jobs that are of this one or have runs open here. Of a job
+    /// with many, and of each of its requests, those that come next.
     pub(super) fn open_runs(&self, claim: &Claim) -> Vec<OpenRun> {
         let mine = self.runs.values().filter(|run| run.is_work_of(claim));
         let mut jobs: BTreeSet<i64> =
@@ -76,8 +78,21 @@ impl MemoryState {
         });
         let mut runs: Vec<OpenRun> = mine.map(Run::open).collect();
         runs.extend(elsewhere.map(|run| OpenRun { elsewhere: true, ..run.open() }));
-        runs.sort_by_key(|run| (run.due_at, run.id));
-        runs
+        let each = usize::try_from(OPEN_RUNS).unwrap_or(usize::MAX);
+        let mut by_queue: BTreeMap<_, Vec<OpenRun>> = BTreeMap::new();
+        for run in runs {
+            by_queue.entry((run.job_id, run.request_id, run.caught_up)).or_default().push(run);
+        }
+        let mut next = Vec::new();
+        for mut queue in by_queue.into_values() {
+            queue.sort_by_key(|run| (run.due_at, run.id));
+            let newest: BTreeSet<i64> = queue.iter().rev().take(each).map(|run| run.id).collect();
+            queue.sort_by_key(|run| (run.state != RunState::Open, run.due_at, run.id));
+            next.extend(queue.into_iter().enumerate().filter(|(place, run)| *place < each || newest.contains(&run.id)));
+        }
+        let mut next: Vec<OpenRun> = next.into_iter().map(|(_, run)| run).collect();
+        next.sort_by_key(|run| (run.due_at, run.id));
+        next
     }
 
     /// Notes that this term works on a run.

@@ -154,7 +154,8 @@ async fn decide(
     Ok(Done::Commit(AdvanceOutcome::Accepted { halt }))
 }
 
-/// Ends, for as long as it is polled, the sessions that hold the election's lock.
+/// Ends, for as long as it is polled, the sessions that hold the election's lock while it is waited for. Once the attempt has it,
+/// nobody is: a COMMIT that takes its time is not ended, and one without an answer is not taken for a lock that was not to be had.
 async fn end_holders(store: &PgStore, claim: &Claim, seen: &mut Seen) -> std::convert::Infallible {
     loop {
         tokio::time::sleep(LOOK).await;

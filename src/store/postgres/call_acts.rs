@@ -43,12 +43,14 @@ impl FoundCall {
         let Some(id) = row.try_get("id")? else { return Ok(None) };
         let (state, in_doubt) = (instruction_state(row, "state")?, row.try_get("in_doubt")?);
         let definition: Json<JobDefinition> = row.try_get("definition")?;
+        let key: String = row.try_get("idempotency_key")?;
+        let tries = u32::try_from(row.try_get::<i32, _>("attempts")?).unwrap_or(0);
         Ok(Some(Self {
             id,
-            key: row.try_get("idempotency_key")?,
+            told: found_call(unit, (&key, tries), state, row.try_get("reason")?, in_doubt),
+            key,
             state,
             ground: call_ground(&definition.0, in_doubt, row.try_get("first_sent_at")?, row.try_get("now")?),
-            told: found_call(unit, state, row.try_get("reason")?, in_doubt),
         }))
     }
 }
@@ -143,6 +145,14 @@ pub(super) async fn resolve(
         let detail = format!("unit {unit_key} of run {run} is not as it was found: nothing is changed");
         return Err(StoreError::Broken { operation: OPERATION, detail });
     }
+    // A statement of its own, after the unit as whoever retries units does it: what another word, or the run's end, commits
+    // meanwhile is seen by the next one.
+    sqlx::query(include_str!("sql/finish_lock.sql"))
+        .bind(run)
+        .bind(found.election.as_str())
+        .execute(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?;
     sqlx::query(include_str!("sql/call_run.sql")).bind(run).execute(connection).await.map_err(at(OPERATION))?;
     Ok(Done::Commit(ResolveOutcome::Resolved { was: call.state, now }))
 }

@@ -8,10 +8,6 @@ use sqlx::error::DatabaseError;
 use crate::store::{BatchError, StoreError};
 use crate::tls;
 
-/// What the configuration calls what TLS goes by.
-const TLS_KEYS: tls::Keys =
-    tls::Keys { ca: "database.tls_ca", name: "the host of database.url", cert: "database.tls_cert" };
-
 /// Maps errors of one operation; use as `.map_err(at("settle"))`.
 pub(super) fn at(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError + Copy {
     move |error| fault(operation, &error)
@@ -133,7 +129,7 @@ fn words_of(error: &dyn DatabaseError) -> String {
 }
 
 fn with_advice(error: &sqlx::Error) -> String {
-    match tls::advice(error, TLS_KEYS) {
+    match tls::advice(error, tls::DATABASE) {
         Some(advice) => format!("{error}: {advice}"),
         // The server says no to TLS itself.
         None if error.to_string().contains("does not support TLS") => {

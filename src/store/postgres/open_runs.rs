@@ -7,6 +7,7 @@ use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::run::{RunKind, RunState};
+use crate::store::bounds::OPEN_RUNS;
 use crate::store::readable::{Said, readable};
 use crate::store::{OpenRun, Pulse, StoreError};
 
@@ -29,7 +30,7 @@ pub(super) async fn pulse(connection: &mut PgConnection, claim: &Claim) -> Resul
     }))
 }
 
-/// Runs that are planning or open, oldest due first.
+/// Runs that are planning or open, oldest due first; of a job with many those that come next.
 pub(super) async fn open_runs(
     connection: &mut PgConnection,
     claim: &Claim,
@@ -38,6 +39,7 @@ pub(super) async fn open_runs(
     let operation = "open_runs";
     let rows = sqlx::query(include_str!("sql/open_runs.sql"))
         .bind(claim.election.as_str())
+        .bind(i64::from(OPEN_RUNS))
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;

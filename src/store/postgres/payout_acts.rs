@@ -105,12 +105,13 @@ struct Found {
 }
 
 impl Found {
-    fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
+    fn read(row: &PgRow, word: &Resolution) -> Result<Self, sqlx::Error> {
         let state = instruction_state(row, "state")?;
+        let tries = u32::try_from(row.try_get::<i32, _>("attempts")?).unwrap_or(0);
         Ok(Self {
             id: row.try_get("id")?,
             state,
-            told: found_payout(state, row.try_get("reason")?, row.try_get("in_doubt")?),
+            told: found_payout(state, row.try_get("reason")?, tries, row.try_get("in_doubt")?, word),
             ground: ResolveGround {
                 never_sent: row.try_get("never_sent")?,
                 expired: row.try_get("expired")?,
@@ -124,6 +125,7 @@ impl Found {
 async fn lock_payout(
     connection: &mut PgConnection,
     key: &str,
+    word: &Resolution,
 ) -> Result<Option<(String, Option<i64>, Found)>, StoreError> {
     const OPERATION: &str = "resolve_payout";
     let election: Option<String> = sqlx::query_scalar(include_str!("sql/act_election_of_payout.sql"))
@@ -138,7 +140,7 @@ async fn lock_payout(
         .fetch_one(&mut *connection)
         .await
         .map_err(at(OPERATION))?;
-    let found = Found::read(&row).map_err(at(OPERATION))?;
+    let found = Found::read(&row, word).map_err(at(OPERATION))?;
     Ok(Some((election, term, found)))
 }
 
@@ -148,7 +150,7 @@ pub(super) async fn look_at_payout(
     key: &str,
     resolution: &Resolution,
 ) -> Result<Result<String, String>, StoreError> {
-    let Some((_, _, found)) = lock_payout(connection, key).await? else {
+    let Some((_, _, found)) = lock_payout(connection, key, resolution).await? else {
         return Ok(Err(format!("there is no payout {key}")));
     };
     Ok(resolve(found.state, resolution, found.ground).map(|_| found.told))
@@ -164,7 +166,7 @@ pub(super) async fn resolve_payout(
     eyes: Eyes,
 ) -> Result<Done<ResolveOutcome>, StoreError> {
     const OPERATION: &str = "resolve_payout";
-    let Some((election, term, found)) = lock_payout(&mut *connection, key).await? else {
+    let Some((election, term, found)) = lock_payout(&mut *connection, key, resolution).await? else {
         return Ok(Done::RollBack(ResolveOutcome::NotFound));
     };
     let now = match resolve(found.state, resolution, found.ground) {

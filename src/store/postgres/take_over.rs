@@ -72,13 +72,7 @@ pub(super) async fn take_over(
     if let Some(halt) = fence::read(&mut *connection, OPERATION, from).await?.and_then(|fence| fence.halt) {
         return Ok(Done::RollBack(TakeOverOutcome::Halted(halt)));
     }
-    sqlx::query(include_str!("sql/take_over_requests.sql"))
-        .bind(job.as_str())
-        .bind(from.as_str())
-        .bind(claim.election.as_str())
-        .execute(&mut *connection)
-        .await
-        .map_err(at(OPERATION))?;
+    requests(&mut *connection, claim, job, from).await?;
     let row = sqlx::query(include_str!("sql/take_over_lock.sql"))
         .bind(job.as_str())
         .fetch_optional(&mut *connection)
@@ -90,6 +84,8 @@ pub(super) async fn take_over(
     if !there {
         return Ok(Done::RollBack(TakeOverOutcome::NotThere));
     }
+    // What was being filed until the row was locked: whoever files holds it. Crossing somebody who executes, it is tried again.
+    requests(&mut *connection, claim, job, from).await?;
     let Json(mut definition): Json<JobDefinition> = row.try_get("definition").map_err(at(OPERATION))?;
     definition.election = claim.election.clone();
     let row = sqlx::query(include_str!("sql/take_over_job.sql"))
@@ -102,4 +98,20 @@ pub(super) async fn take_over(
         .await
         .map_err(at(OPERATION))?;
     Ok(Done::Commit(TakeOverOutcome::Taken(Box::new(job_of(&row).map_err(at(OPERATION))?))))
+}
+
+async fn requests(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    job: &JobName,
+    from: &ElectionName,
+) -> Result<(), StoreError> {
+    sqlx::query(include_str!("sql/take_over_requests.sql"))
+        .bind(job.as_str())
+        .bind(from.as_str())
+        .bind(claim.election.as_str())
+        .execute(connection)
+        .await
+        .map(|_| ())
+        .map_err(at(OPERATION))
 }

@@ -7,6 +7,7 @@ use super::columns::{count, date, json, maybe_id, run_kind, run_state, time};
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
+use crate::store::bounds::OPEN_RUNS;
 use crate::store::readable::{Said, readable};
 use crate::store::{OpenRun, Pulse, StoreError};
 
@@ -26,7 +27,7 @@ pub(super) async fn pulse(connection: &mut SqliteConnection, claim: &Claim) -> R
     }))
 }
 
-/// Runs that are planning or open, oldest due first.
+/// Runs that are planning or open, oldest due first; of a job with many those that come next.
 pub(super) async fn open_runs(
     connection: &mut SqliteConnection,
     claim: &Claim,
@@ -35,6 +36,7 @@ pub(super) async fn open_runs(
     let operation = "open_runs";
     let rows = sqlx::query(include_str!("sql/open_runs.sql"))
         .bind(claim.election.as_str())
+        .bind(i64::from(OPEN_RUNS))
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;

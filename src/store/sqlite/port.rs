@@ -370,10 +370,13 @@ impl Store for SqliteStore {
         // Each is bounded by itself.
         self.notes.close();
         self.notes.wait().await;
-        self.control.close();
         // The last connection of a file brings its log in and removes it.
-        if !self.control.gone(CONTROL).await {
-            tracing::warn!("connections with the file could not be seen to close");
+        for sessions in [&self.commands, &self.control] {
+            sessions.shed().await;
+            sessions.close();
+            if !sessions.gone(CONTROL).await {
+                tracing::warn!("connections with the file could not be seen to close");
+            }
         }
     }
 }

@@ -58,6 +58,22 @@ struct Alive {
     gone: Notify,
 }
 
+impl Alive {
+    /// Waits until that connection is seen gone, at most [`ABANDON`].
+    async fn saw(&self, closed: &AtomicBool) -> bool {
+        let seen = async {
+            loop {
+                let next = self.gone.notified();
+                if closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                next.await;
+            }
+        };
+        tokio::time::timeout(ABANDON, seen).await.is_ok()
+    }
+}
+
 /// Belongs to one connection, inside of SQLite; dropped when that has been closed and what it had open is rolled back.
 #[derive(Debug)]
 struct Token {
@@ -200,6 +216,19 @@ impl Sessions {
         self.alive.count.load(Ordering::SeqCst).saturating_sub(idle)
     }
 
+    /// Closes what is idle, one connection after the other, each within [`ABANDON`]: of two that close at the same moment neither
+    /// is the last, and the log stays beside the file.
+    pub(super) async fn shed(&self) {
+        loop {
+            let Some(session) = open_lock(&self.idle).pop() else { return };
+            let closed = Arc::clone(&session.closed);
+            drop(session);
+            if !self.alive.saw(&closed).await {
+                return;
+            }
+        }
+    }
+
     /// Waits until SQLite has closed every connection, within `budget`.
     pub(super) async fn gone(&self, budget: Duration) -> bool {
         let all = async {
@@ -288,17 +317,7 @@ impl Held {
         session.watch.interrupt();
         let closed = Arc::clone(&session.closed);
         drop(session);
-        let alive = Arc::clone(&self.sessions.alive);
-        let seen = async {
-            loop {
-                let next = alive.gone.notified();
-                if closed.load(Ordering::SeqCst) {
-                    return;
-                }
-                next.await;
-            }
-        };
-        tokio::time::timeout(ABANDON, seen).await.is_ok()
+        self.sessions.alive.saw(&closed).await
     }
 }
 

@@ -23,6 +23,9 @@ use crate::store::StoreError;
 /// Sessions of the control set: eligibility, status and refusals must never wait for work.
 pub const CONTROL_CONNECTIONS: u32 = 3;
 
+/// Sessions for commands and for what reads a whole snapshot, at a time.
+const COMMAND_CONNECTIONS: u32 = 8;
+
 /// Readings for people at a time (status, lists, figures): one control session is free for the fence whatever they do.
 const READING: usize = 1;
 
@@ -39,6 +42,8 @@ pub struct SqliteStore {
     /// The replica's id.
     pub(super) replica: String,
     pub(super) control: Arc<Sessions>,
+    /// For commands, whose one transaction may be long.
+    pub(super) commands: Arc<Sessions>,
     /// Readings for people.
     pub(super) reading: Semaphore,
     /// Ends of tenures that the store was not told of yet: a leader whose end is not on record counts as dead.
@@ -58,6 +63,7 @@ impl SqliteStore {
         let file = Arc::new(File::new(settings));
         Self {
             control: Sessions::new(Arc::clone(&file), CONTROL_CONNECTIONS, CONTROL_ACQUIRE, Purpose::Control),
+            commands: Sessions::new(Arc::clone(&file), COMMAND_CONNECTIONS, CONTROL_ACQUIRE, Purpose::Command),
             file,
             replica: settings.replica.clone(),
             reading: Semaphore::new(READING),
@@ -138,18 +144,14 @@ impl SqliteStore {
         begin_immediate(&self.control, operation).await
     }
 
-    /// A transaction that writes, on a session of its own, for a command whose one transaction may be long.
+    /// A transaction that writes, for a command whose one transaction may be long.
     pub(super) async fn command_tx(&self, operation: &'static str) -> Result<Tx, StoreError> {
-        begin_immediate(&self.command_sessions(), operation).await
+        begin_immediate(&self.commands, operation).await
     }
 
-    /// A transaction that reads one snapshot, on a session of its own.
+    /// A transaction that reads one snapshot.
     pub(super) async fn snapshot_tx(&self, operation: &'static str) -> Result<Tx, StoreError> {
-        read(&self.command_sessions(), operation).await
-    }
-
-    fn command_sessions(&self) -> Arc<Sessions> {
-        Sessions::new(Arc::clone(&self.file), 1, CONTROL_ACQUIRE, Purpose::Command)
+        read(&self.commands, operation).await
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::ELECTION;
 use crate::support::cluster::IDLE;
-use crate::support::{Cluster, Replica, Setup, measured, repetitions};
+use crate::support::{Cluster, Replica, Setup, holds_for, measured, repetitions};
 
 /// A health check's own limit, as a kubelet's.
 const ANSWERED: Duration = Duration::from_secs(1);
@@ -234,7 +234,10 @@ async fn many_that_hold_on_to_the_port_keep_nobody_else_out() {
     let siege = besiege(address(replica), connections, Arc::clone(&stop)).await;
     let came = bursar::clock::boottime().since(since);
     // Longer than a lease: who does not renew leads no more by then.
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    holds_for(Duration::from_secs(6), "it leads on", async || {
+        if replica.leads(ELECTION).await { Ok(()) } else { Err(replica.log()) }
+    })
+    .await;
     let open = replica.descriptors();
     watch.finish(&format!("{connections} connections, which came in {came:?}; {open} descriptors open")).await;
     assert!(open < bursar::web::MOST_CONNECTIONS + 100, "{open} descriptors");

@@ -115,6 +115,7 @@ async fn certificates_are_read_anew_and_the_end_of_the_old_ones_changes_no_leade
         if replica.leads(super::ELECTION).await { Ok(()) } else { Err(replica.log()) }
     })
     .await;
+    replica.wait_renews().await;
     replica.assert_still_leads(term).await;
     // The old certificate would not have done: with it nobody gets in.
     clients.sign(6, &[], Duration::ZERO).put(&own);

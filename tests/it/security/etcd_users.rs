@@ -49,6 +49,7 @@ async fn leads_through_tokens(ground: &Ground) {
         if replica.leads(super::ELECTION).await { Ok(()) } else { Err(replica.log()) }
     })
     .await;
+    replica.wait_renews().await;
     replica.assert_still_leads(term).await;
     // Tokens are needed for more than renewals: who is there is listed by every reading of the registry.
     crate::support::eventually(Duration::from_secs(20), "the registry is read", async || {

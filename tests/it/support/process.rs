@@ -63,6 +63,7 @@ pub struct Launch {
     env: Vec<(OsString, OsString)>,
     folder: Option<PathBuf>,
     user: Option<String>,
+    keeps_to_modes: bool,
     last_signal: Signal,
 }
 
@@ -77,6 +78,7 @@ impl Launch {
             env: Vec::new(),
             folder: None,
             user: None,
+            keeps_to_modes: false,
             last_signal: Signal::KILL,
         }
     }
@@ -123,6 +125,13 @@ impl Launch {
         self
     }
 
+    /// Holds it to the modes of files, which root may otherwise pass over.
+    #[must_use]
+    pub fn keeps_to_modes(mut self) -> Self {
+        self.keeps_to_modes = true;
+        self
+    }
+
     /// For a server that leaves things behind in the kernel when it is killed: the signal by which it ends at once, but in
     /// order. It is what it gets when dropped or orphaned, with SIGKILL after it where it does not end.
     #[must_use]
@@ -137,6 +146,9 @@ impl Launch {
             && rustix::process::geteuid().is_root()
         {
             command.args(["--reuid", user, "--regid", user, "--init-groups"]);
+        }
+        if self.keeps_to_modes && rustix::process::geteuid().is_root() {
+            command.args(["--bounding-set", "-dac_override,-dac_read_search"]);
         }
         let death = if self.last_signal == Signal::QUIT { "QUIT" } else { "KILL" };
         command

@@ -16,9 +16,6 @@ use crate::tls;
 
 /// SQLSTATEs and classes of them that no waiting mends: credentials, rights, a database that is not there.
 const REFUSALS: [&str; 4] = ["28", "42501", "3D000", "0LP01"];
-/// What the configuration calls what TLS goes by.
-const TLS_KEYS: tls::Keys =
-    tls::Keys { ca: "database.tls_ca", name: "the host of database.url", cert: "database.tls_cert" };
 /// A table or function that is not there: the schema is older than this release.
 const NO_SCHEMA: [&str; 3] = ["42P01", "42883", "3F000"];
 
@@ -86,7 +83,7 @@ impl Link {
         let endpoint = self.endpoint.clone();
         let Some(answer) = error.as_database_error() else {
             let mut why = error.to_string();
-            if let Some(advice) = tls::advice(error, TLS_KEYS) {
+            if let Some(advice) = tls::advice(error, tls::DATABASE) {
                 why = format!("{why}: {advice}");
             }
             return CoordinatorError::Unreachable { endpoint, why };

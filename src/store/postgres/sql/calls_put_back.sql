@@ -38,7 +38,9 @@ with kept as materialized (
 )
 update bursar.instruction i
    set state = case when i.in_doubt then 'unknown' else 'pending' end,
-       first_sent_at = case when i.in_doubt or h.attempts > 0 then i.first_sent_at end,
+       first_sent_at = case when i.in_doubt or h.attempts > 0
+                                 or exists (select from bursar.instruction_try y where y.instruction_id = i.id and y.outcome <> 'not_sent')
+                                then i.first_sent_at end,
        next_attempt_at = null,
        sending_term = null
   from held h

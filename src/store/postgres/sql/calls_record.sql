@@ -2,7 +2,7 @@
 -- Safe because: units are locked before instructions, in the order of ids; a try is recorded only while it is on the wire
 -- under this term and is the one that is named, so that recording it twice records it once; a doubt, once there, stays.
 -- Fates: done, failed, not_sent (perhaps with a wait), put_off (no attempt, but its key counts), unknown. A wait of null sets the unit aside (failed, unknown).
--- Where no byte of any try left (none was charged or is in doubt), the key has not begun to count.
+-- Where no byte of any try left (none was charged, is in doubt, or was put off), the key has not begun to count.
 -- A failed try of an instruction that is in doubt from before proves nothing about the earlier one: unknown again, or held.
 -- $1 run, $2 election, $3 term, $4 instructions, $5 tries, $6 fates, $7 errors, $8 waits in milliseconds
 with given as materialized (
@@ -31,7 +31,9 @@ with given as materialized (
            reason = case when g.again_ms is null and (g.fate = 'unknown' or (g.fate = 'failed' and i.in_doubt)) then 'unknown' end,
            in_doubt = i.in_doubt or g.fate = 'unknown',
            last_error = coalesce(g.error, i.last_error),
-           first_sent_at = case when g.fate <> 'not_sent' or i.in_doubt or h.attempts > 0 then i.first_sent_at end,
+           first_sent_at = case when g.fate <> 'not_sent' or i.in_doubt or h.attempts > 0
+                                 or exists (select from bursar.instruction_try y where y.instruction_id = i.id and y.outcome <> 'not_sent')
+                                then i.first_sent_at end,
            next_attempt_at = clock_timestamp() + g.again_ms * interval '1 millisecond',
            sending_term = null,
            final_at = case when g.fate = 'done' or (g.fate = 'failed' and g.again_ms is null and not i.in_doubt)

@@ -2,7 +2,7 @@
 -- Whether it surely was never sent can be said only where its run and its job both send: elsewhere somebody else takes payouts
 -- from the store.
 -- $1 key
-select i.id, i.state, i.reason, i.in_doubt,
+select i.id, i.state, i.reason, i.in_doubt, i.attempts,
        i.first_sent_at is null and not i.in_doubt
            and coalesce(jsonb_typeof(r.definition #> '{handler,ledger,payout,http}') = 'object', false)
            and coalesce(jsonb_typeof(j.definition #> '{handler,ledger,payout,http}') = 'object', false) as never_sent,

@@ -1,5 +1,5 @@
 -- Settings of a command's own session: its one transaction may be long, its waits for locks may not. Between two statements it
--- only reads a file: one that is idle for longer is stopped, or its host is gone, and a successor may be waiting for its locks.
+-- only computes: one that is idle for longer is stopped, or its host is gone, and a successor may be waiting for its locks.
 set default_transaction_isolation = 'read committed';
 set statement_timeout = 0;
 set lock_timeout = '30s';

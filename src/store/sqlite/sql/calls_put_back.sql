@@ -5,7 +5,9 @@
 -- ?1 run, ?2 election, ?3 term, ?4 kept: [instruction, attempt]
 update instruction
    set state = case when in_doubt then 'unknown' else 'pending' end,
-       first_sent_at = case when in_doubt or (select u.attempts from unit u where u.id = instruction.unit_id) > 0 then first_sent_at end,
+       first_sent_at = case when in_doubt or (select u.attempts from unit u where u.id = instruction.unit_id) > 0
+                                 or exists (select 1 from instruction_try y where y.instruction_id = instruction.id and y.outcome <> 'not_sent')
+                                then first_sent_at end,
        next_attempt_at = null,
        sending_term = null
  where run_id = ?1

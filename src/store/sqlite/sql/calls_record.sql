@@ -1,6 +1,6 @@
 -- Fenced (record), after calls_on_the_wire.sql in the same transaction. What came of calls.
 -- A failed try of an instruction that is in doubt from before proves nothing about the earlier one: unknown again, or held.
--- Where no byte of any try left (none was charged or is in doubt), the key has not begun to count.
+-- Where no byte of any try left (none was charged, is in doubt, or was put off), the key has not begun to count.
 -- A doubt, once there, stays. Fates: done, failed, not_sent, put_off (no attempt, but its key counts), unknown. A wait of null sets the unit aside (failed, unknown).
 -- ?1 calls: [instruction, unit, fate, error, wait in microseconds]
 update instruction
@@ -16,7 +16,9 @@ update instruction
        reason = case when g.again is null and (g.fate = 'unknown' or (g.fate = 'failed' and instruction.in_doubt)) then 'unknown' end,
        in_doubt = instruction.in_doubt or g.fate = 'unknown',
        last_error = coalesce(g.error, instruction.last_error),
-       first_sent_at = case when g.fate <> 'not_sent' or instruction.in_doubt or g.attempts > 0 then instruction.first_sent_at end,
+       first_sent_at = case when g.fate <> 'not_sent' or instruction.in_doubt or g.attempts > 0
+                                 or exists (select 1 from instruction_try y where y.instruction_id = instruction.id and y.outcome <> 'not_sent')
+                                then instruction.first_sent_at end,
        next_attempt_at = (select now from clock) + g.again,
        sending_term = null,
        final_at = case when g.fate = 'done' or (g.fate = 'failed' and g.again is null and not instruction.in_doubt)

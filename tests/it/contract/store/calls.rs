@@ -248,6 +248,12 @@ pub async fn what_is_put_off_is_no_attempt_and_its_key_goes_on_counting(bench: &
         let unit = bench.unit(run.id, "a").await;
         assert_eq!((unit.state, unit.instructions[0].state.as_str()), (UnitState::Pending, "pending"));
     }
+    // Not even a hand-over before a byte left lets the key count anew: the receiver has seen it.
+    let call = take_again(tenure, &run).await;
+    assert_eq!(record(tenure, &run, &call, CallFate::NotSent).await, 1);
+    let again = take_again(tenure, &run).await;
+    assert!(again.age >= call.age && call.age >= wait * 5, "{:?} after {:?}", again.age, call.age);
+    assert_eq!(record(tenure, &run, &again, put_off()).await, 1);
     // It proves nothing about a try before it that is in doubt.
     let call = take_again(tenure, &run).await;
     assert_eq!(record(tenure, &run, &call, unknown(SOON)).await, 1);

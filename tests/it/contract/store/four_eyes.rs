@@ -107,6 +107,21 @@ pub async fn what_is_tried_on_while_its_word_waits_is_still_as_it_was_asked(pair
     assert_eq!(did, ActDone::Resolved { was: InstructionState::Unknown, now: InstructionState::Paid });
 }
 
+pub async fn what_is_tried_again_after_somebody_found_it_undone_is_not_what_was_found(pair: &Pair<'_>) {
+    let till = Till::open(pair.bench, 1).await;
+    let payout = till.doubt_one(till.terms(true)).await;
+    pair.on().await;
+    let word = Resolution::NotPaid { bank_confirmed: Some("W".to_owned()) };
+    let asked = till.bench.store.resolve_payout(&payout.idempotency_key, &word, "the bank's letter", &actor()).await;
+    let request = waits(&asked.expect("an answer"));
+    let again = till.take_again(&till.terms(true)).await;
+    assert_eq!(till.record(&again, unknown(SOON)).await, Some(InstructionState::Unknown));
+    let moved = pair.approve(request).await;
+    let DecideOutcome::Moved { asked, found } = moved else { panic!("the later try may have paid: {moved:?}") };
+    assert!(asked.contains("1 tries") && found.contains("2 tries"), "{asked}; {found}");
+    assert_eq!(till.view(&payout.idempotency_key).await.state, InstructionState::Unknown);
+}
+
 pub async fn what_is_not_as_it_was_asked_is_refused_and_both_are_shown(pair: &Pair<'_>) {
     let till = Till::open(pair.bench, 2).await;
     pair.on().await;
@@ -208,10 +223,8 @@ pub async fn a_word_on_a_call_waits_for_another_role_too(pair: &Pair<'_>) {
     let asked = pair.ours().resolve_call(run.id, "a", &word, "asked them", &actor()).await.expect("an answer");
     let request = waits(&asked);
     let view = pair.request(request).await;
-    assert_eq!(
-        (view.found.as_str(), view.asks.target()),
-        ("unit set_aside, call held (unknown), in doubt", call.idempotency_key)
-    );
+    let found = format!("unit set_aside, call {} held (unknown), 1 tries, in doubt", call.idempotency_key);
+    assert_eq!((view.found.as_str(), view.asks.target()), (found.as_str(), call.idempotency_key));
     assert_eq!(pair.bench.unit(run.id, "a").await.state, UnitState::SetAside, "nothing is done yet");
     let DecideOutcome::Approved { did, .. } = pair.approve(request).await else { panic!("it is approved") };
     assert_eq!(did, ActDone::Resolved { was: InstructionState::Held, now: InstructionState::Paid });

@@ -173,6 +173,30 @@ pub async fn ticks_are_recorded_once_and_bring_their_job_forward(bench: &Bench) 
     assert_eq!(mine(tenure.pulse().await).open_runs, 1);
 }
 
+pub async fn a_job_whose_runs_pile_up_hides_no_other(bench: &Bench) {
+    const PILED_UP: i64 = 450;
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let piles_up = bench.job(tenure, probe("piles-up")).await;
+    let other = bench.job(tenure, probe("other")).await;
+    let until = bench.now().await;
+    let open = |back: i64| tick(until - TimeDelta::seconds(back), OPEN);
+    let ticks = (2..PILED_UP + 2).rev().map(open).collect();
+    for (job, ticks) in [(&piles_up, ticks), (&other, vec![open(1)])] {
+        let record = TicksRecord { job: job.clone(), evaluated_until: until, ticks };
+        let outcome = mine(tenure.record_ticks(record).await);
+        assert!(matches!(outcome, TicksOutcome::Recorded { duplicates: 0, .. }), "{outcome:?}");
+    }
+    assert_eq!(mine(tenure.pulse().await).open_runs, PILED_UP.unsigned_abs() + 1);
+    let found = mine(tenure.open_runs().await);
+    assert!(found.is_sorted_by_key(|run| (run.due_at, run.id)));
+    assert_eq!(found.last().map(|run| run.job_id), Some(other.id), "it is the newest of all");
+    let of_it: Vec<_> = found.iter().filter(|run| run.job_id == piles_up.id).map(|run| run.due_at).collect();
+    assert_eq!(of_it.len(), 400, "the oldest and the newest");
+    let ends = [of_it[0], of_it[199], of_it[200], of_it[399]].map(|due| (until - due).num_seconds());
+    assert_eq!(ends, [PILED_UP + 1, PILED_UP + 1 - 199, 201, 2]);
+}
+
 pub async fn nothing_is_recorded_before_the_stores_clock_or_where_the_job_is_not_as_it_was_read(bench: &Bench) {
     let leads = bench.lead(1).await;
     let tenure = leads.as_ref();

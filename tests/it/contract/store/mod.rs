@@ -124,6 +124,7 @@ macro_rules! contract {
                     a_changed_job_settles_what_the_old_one_owed_and_a_removed_one_can_come_back,
                     a_job_of_another_election_stays_there,
                     ticks_are_recorded_once_and_bring_their_job_forward,
+                    a_job_whose_runs_pile_up_hides_no_other,
                     nothing_is_recorded_before_the_stores_clock_or_where_the_job_is_not_as_it_was_read;
                 moving:
                     a_job_goes_over_as_it_is_and_the_ticks_to_come_with_it,
@@ -288,6 +289,7 @@ macro_rules! contract_of_four_eyes {
         $(contract_of_four_eyes! { $adapter, $pair;
             a_word_waits_for_another_role_and_is_carried_out_once,
             what_is_tried_on_while_its_word_waits_is_still_as_it_was_asked,
+            what_is_tried_again_after_somebody_found_it_undone_is_not_what_was_found,
             a_word_on_a_call_waits_for_another_role_too,
             what_is_not_as_it_was_asked_is_refused_and_both_are_shown,
             a_release_lets_go_what_was_asked_and_nothing_that_came_since,
