@@ -9,11 +9,12 @@
 //! until the other side says otherwise.
 
 use std::fmt;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt as _;
+use tokio::task::JoinHandle;
 
 /// The largest file of a secret, in bytes.
 pub const MOST_SECRET_BYTES: u64 = 64 * 1024;
@@ -65,6 +66,8 @@ pub struct SecretSource {
 #[derive(Default)]
 struct Known {
     secret: Secret,
+    /// Held by whoever reads the file.
+    reading: Arc<tokio::sync::Mutex<()>>,
     /// Whether the file could not be read the last time: said once, not with every connection.
     is_lost: bool,
 }
@@ -73,7 +76,7 @@ impl SecretSource {
     /// One that is written down.
     #[must_use]
     pub fn written(secret: Secret) -> Self {
-        Self { file: None, known: Arc::new(Mutex::new(Known { secret, is_lost: false })) }
+        Self { file: None, known: Arc::new(Mutex::new(Known { secret, ..Known::default() })) }
     }
 
     /// One in a file, with what was read from it first.
@@ -91,14 +94,22 @@ impl SecretSource {
     /// What it is now. Reads the file, if there is one and it lets itself be read soon.
     pub async fn current(&self) -> Secret {
         let Some(path) = &self.file else { return self.known() };
-        let read = read(path).await;
+        // One at a time: of a file system that hangs, each would keep a thread.
+        let reading = Arc::clone(&self.lock().reading);
+        let Ok(alone) = reading.try_lock_owned() else { return self.known() };
+        let file = path.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let _alone = alone;
+            read_bytes_now(&file, MOST_SECRET_BYTES)
+        });
+        let read = answer_of(reading).await.and_then(|bytes| text_of(bytes).map_err(str::to_owned));
         let mut known = self.lock();
         match read {
             Ok(secret) => {
                 if known.secret != secret {
                     tracing::info!(file = %path.display(), "a secret was read anew");
                 }
-                *known = Known { secret, is_lost: false };
+                (known.secret, known.is_lost) = (secret, false);
             }
             Err(problem) => {
                 if !std::mem::replace(&mut known.is_lost, true) {
@@ -133,26 +144,39 @@ impl From<&str> for SecretSource {
     }
 }
 
-async fn read(path: &Path) -> Result<Secret, String> {
-    let reading = read_bytes(path, MOST_SECRET_BYTES);
-    let bytes = tokio::time::timeout(READ_WITHIN, reading)
-        .await
-        .map_err(|_elapsed| format!("no answer within {READ_WITHIN:?}"))??;
-    text_of(bytes).map_err(str::to_owned)
-}
-
-/// Reads a regular file of at most so many bytes, and nothing else: a pipe without a writer would be waited for for ever.
+/// Reads a regular file of at most so many bytes, and nothing else: a pipe without a writer would be waited for for ever. It has
+/// [`READ_WITHIN`] to answer: one on a file system that hangs keeps a thread for blocking work, and nobody waits for it.
 ///
 /// # Errors
 /// What is wrong with it; nothing of its content.
 pub async fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, String> {
-    let found = tokio::fs::metadata(path).await.map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        return Err("it is no regular file".to_owned());
+    let path = path.to_owned();
+    answer_of(tokio::task::spawn_blocking(move || read_bytes_now(&path, most))).await
+}
+
+async fn answer_of(reading: JoinHandle<Result<Vec<u8>, String>>) -> Result<Vec<u8>, String> {
+    match tokio::time::timeout(READ_WITHIN, reading).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(stopped)) => Err(stopped.to_string()),
+        Err(_elapsed) => Err(format!("no answer within {READ_WITHIN:?}")),
     }
-    let file = tokio::fs::File::open(path).await.map_err(|error| error.to_string())?;
+}
+
+/// As [`read_bytes`], on the thread that asks and without a bound in time: for a start.
+///
+/// # Errors
+/// As [`read_bytes`].
+pub fn read_bytes_now(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if found.is_dir() {
+        return Err("it is a directory".to_owned());
+    }
+    if !found.is_file() {
+        return Err("it is a pipe, a socket or a device; expected a regular file".to_owned());
+    }
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > most { Err(format!("it has more than {most} bytes")) } else { Ok(bytes) }
 }
 

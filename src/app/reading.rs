@@ -34,8 +34,10 @@ pub(super) async fn read(
     loop {
         match tokio::time::timeout(EVERY, store.status()).await {
             Ok(Ok(status)) => {
+                let in_force = board.elections_in_force();
                 for election in all.iter().flat_map(|all| left_behind(&status, all)) {
-                    if named.insert(election.clone()) {
+                    // A new one is stood for by replicas that started since.
+                    if !in_force.contains(election) && named.insert(election.clone()) {
                         tracing::error!(%election, "runs are open in an election that the schedule names no more: nobody ends them \
                             unless a replica stands for it; name it in replica.elections until they have ended");
                     }

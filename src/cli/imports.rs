@@ -15,7 +15,6 @@ pub(super) enum ImportsCommand {
     List(ListArgs),
     /// One import with what became of its entries.
     Show(ShowArgs),
-    /// Take an import back: open entries are withdrawn, settled ones get opposite adjustments.
     Revert(RevertArgs),
 }
 

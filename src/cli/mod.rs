@@ -98,29 +98,20 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a replica until SIGTERM.
     Run(run::RunArgs),
-    /// Show what bursar is for, with nothing installed: three replicas whose leaders are killed, stopped, asked to leave.
     Demo(demo::DemoArgs),
-    /// Validate configuration and schedule; show what runs next and what to look out for.
     Check(check::CheckArgs),
-    /// Show coming ticks with what clock changes and holidays do to them, or what an edit of the schedule would change.
     Plan(plan::PlanArgs),
-    /// Bring the store's schema to what this release needs.
     Migrate(migrate::MigrateArgs),
-    /// Bring a file of entries in: all of it or nothing.
     Import(import::ImportArgs),
     /// Imports: list, show, revert.
     #[command(subcommand)]
     Imports(imports::ImportsCommand),
-    /// Who leads, which replicas are there, what runs and what is next.
     Status(status::StatusArgs),
     /// Runs: list, show.
     #[command(subcommand)]
     Runs(runs::RunsCommand),
-    /// What a run brought in, paid and carried, per currency to the last minor unit, and its payouts.
     Report(report::ReportArgs),
-    /// Compare a bank statement with the payouts.
     Reconcile(reconcile::ReconcileArgs),
     /// Units: list, show, retry, resolve.
     #[command(subcommand)]
@@ -134,34 +125,21 @@ enum Command {
     /// Merchants: hold, release, list. A held one gets no unit, and nothing pending of it is sent.
     #[command(subcommand)]
     Merchant(merchant::MerchantCommand),
-    /// The second pair of eyes: approve what another database role asked for, or say no to it.
     Approve(approve::ApproveArgs),
-    /// Have the leader open a run of a job now, beside its schedule.
     Trigger(trigger::TriggerArgs),
     /// Requests that wait for a leader: list, withdraw.
     #[command(subcommand)]
     Requests(requests::RequestsCommand),
-    /// Hand an election over to another replica, as planned.
     Transfer(transfer::TransferArgs),
-    /// Keep a replica from leading.
     Cordon(cordon::CordonArgs),
-    /// Let a replica lead again.
     Uncordon(cordon::UncordonArgs),
-    /// Have the leader open a run for each tick of a job that fell due in a span.
     Backfill(backfill::BackfillArgs),
-    /// Pause a job, lastingly: its ticks are recorded as skipped, its open runs go on.
     Pause(pause::PauseArgs),
-    /// End a job's pause.
     Unpause(pause::UnpauseArgs),
-    /// Stop settling and sending, in force with the next transaction.
     Halt(halt::HaltArgs),
-    /// Take a halt back.
     Resume(resume::ResumeArgs),
-    /// Terms and the story of each, fencing rejects, operators' acts.
     History(history::HistoryArgs),
-    /// Check the store's contents against the guarantees; exit code 1 if one is broken.
     Audit(audit::AuditArgs),
-    /// What a shell needs to complete commands and options.
     Completions(completions::CompletionsArgs),
     /// Started by a replica for the handler `command`.
     #[command(hide = true)]

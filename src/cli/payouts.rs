@@ -21,9 +21,7 @@ pub(super) enum PayoutsCommand {
     List(ListArgs),
     /// One payout with each of its tries.
     Show(ShowArgs),
-    /// Let payouts of a run leave that wait for it.
     Release(ReleaseArgs),
-    /// Say what came of a payout, where a person has found out.
     Resolve(ResolveArgs),
 }
 

@@ -13,7 +13,6 @@ use crate::store::{ReceiverView, Store};
 pub(super) enum ReceiversCommand {
     /// Receivers that are stopped, or refused the last of what they were sent.
     List,
-    /// End a receiver's stop; its refusals are counted anew.
     Resume(ResumeArgs),
 }
 

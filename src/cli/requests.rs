@@ -13,7 +13,6 @@ use crate::store::{RequestState, Store, WaitingRequest, WithdrawOutcome};
 pub(super) enum RequestsCommand {
     /// Requests that no leader has taken yet, oldest first, at most 1000.
     List,
-    /// Take one back: no leader executes it.
     Withdraw(WithdrawArgs),
 }
 

@@ -33,7 +33,7 @@ pub(super) fn show(output: Output, history: &UnitHistory) -> Result<(), CommandE
     let columns =
         ["key", "kind", "state", "tries", "in doubt", "first sent", "not before", "final", "reference", "last error"];
     table(output, "\nREQUESTS", &columns, &history.requests, request)?;
-    let tries: Vec<(&str, &UnitTry)> = history.requests.iter().flat_map(of_request).collect();
+    let tries: Vec<TryOf> = history.requests.iter().flat_map(of_request).collect();
     table(output, "\nTRIES", &TRIES, &tries, a_try)?;
     table(output, "\nOPERATORS' ACTS", &["at", "what", "on", "by", "role", "why"], &history.acts, act)
 }
@@ -41,17 +41,27 @@ pub(super) fn show(output: Output, history: &UnitHistory) -> Result<(), CommandE
 /// Columns of tries.
 const TRIES: [&str; 9] = ["key", "try", "what", "term", "began", "ended", "outcome", "receiver", "detail"];
 
-fn of_request(request: &UnitRequest) -> impl Iterator<Item = (&str, &UnitTry)> {
-    request.tries.iter().map(|made| (request.key.as_str(), made))
+/// A try, of the request with that key; and whether there was one after it.
+struct TryOf<'a> {
+    key: &'a str,
+    made: &'a UnitTry,
+    is_last: bool,
+}
+
+fn of_request(request: &UnitRequest) -> impl Iterator<Item = TryOf<'_>> {
+    let last = request.tries.last().map(|made| made.attempt);
+    request.tries.iter().map(move |made| TryOf { key: &request.key, made, is_last: last == Some(made.attempt) })
 }
 
 /// The tries of one request.
 pub(super) fn tries(output: Output, request: &UnitRequest) -> Result<(), CommandError> {
-    let tries: Vec<(&str, &UnitTry)> = of_request(request).collect();
+    let tries: Vec<TryOf> = of_request(request).collect();
     table(output, "\nTRIES", &TRIES, &tries, a_try)
 }
 
-fn a_try((key, made): &(&str, &UnitTry)) -> Vec<String> {
+fn a_try(TryOf { key, made, is_last }: &TryOf) -> Vec<String> {
+    // A look-up is left as it is by the end of its leader, and asked for again.
+    let open = if *is_last && !made.asked { "on the wire" } else { "no answer on record" };
     vec![
         (*key).to_owned(),
         made.attempt.to_string(),
@@ -59,7 +69,7 @@ fn a_try((key, made): &(&str, &UnitTry)) -> Vec<String> {
         made.term.to_string(),
         time(made.began_at),
         time_or(made.ended_at),
-        made.outcome.clone().unwrap_or_else(|| "on the wire".to_owned()),
+        made.outcome.clone().unwrap_or_else(|| open.to_owned()),
         or_dash(made.receiver.as_deref()),
         or_dash(made.detail.as_deref()),
     ]

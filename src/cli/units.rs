@@ -19,11 +19,8 @@ use crate::store::{CallWord, RequestKind, ResolveOutcome, Store, UnitFilter, Uni
 pub(super) enum UnitsCommand {
     /// Units, in the order in which they were planned.
     List(ListArgs),
-    /// One unit of a run with its whole history.
     Show(ShowArgs),
-    /// Have the leader try units again that were set aside; their run is reopened.
     Retry(RetryArgs),
-    /// Say what came of a unit of an outside handler, where a person has found out.
     Resolve(ResolveArgs),
 }
 

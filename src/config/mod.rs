@@ -28,9 +28,9 @@ mod types;
 mod validate;
 mod values;
 
-use std::io::Read as _;
 use std::path::Path;
 
+use crate::secret;
 pub use crate::secret::{MOST_SECRET_BYTES, Secret, SecretSource};
 pub use database::LOCK_TIMEOUT;
 pub use error::{ConfigError, ConfigErrors, MOST_ERRORS, Place, Scope};
@@ -64,9 +64,9 @@ impl Config {
         match path {
             Some(path) => {
                 let text = read_text(path)?;
-                Self::from_text(Some(path), &text, env, &|path| read_bytes(path, MOST_SECRET_BYTES))
+                Self::from_text(Some(path), &text, env, &|path| secret::read_bytes_now(path, MOST_SECRET_BYTES))
             }
-            None => Self::from_text(None, "", env, &|path| read_bytes(path, MOST_SECRET_BYTES)),
+            None => Self::from_text(None, "", env, &|path| secret::read_bytes_now(path, MOST_SECRET_BYTES)),
         }
     }
 
@@ -150,7 +150,7 @@ pub fn read_text(path: &Path) -> Result<String, ConfigErrors> {
 
 /// Reads a file of bounded size.
 fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
-    read_bytes(path, MOST_FILE_BYTES)
+    secret::read_bytes_now(path, MOST_FILE_BYTES)
         .map_err(|error| ConfigErrors::of_file(&path.display().to_string(), format!("cannot be read: {error}")))
 }
 
@@ -162,19 +162,4 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigErrors> {
         let line = before.split(|b| *b == b'\n').count();
         ConfigErrors::of_file(&source, format!("line {line} is not UTF-8 text"))
     })
-}
-
-/// Reads a regular file, and nothing else: a pipe without a writer would be waited for for ever, and so would opening it.
-fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, String> {
-    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if found.is_dir() {
-        return Err("it is a directory".to_owned());
-    }
-    if !found.is_file() {
-        return Err("it is a pipe, a socket or a device; expected a regular file".to_owned());
-    }
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > most { Err(format!("it has more than {most} bytes")) } else { Ok(bytes) }
 }

@@ -135,13 +135,14 @@ pub enum CallFate {
     },
     /// No byte left (the gate was closed): put back as it was, no attempt.
     NotSent,
-    /// Its receiver is not to be sent anything for now: as [`Self::NotSent`], and taken again after the wait, when others were
-    /// tried.
+    /// Its receiver is not to be sent anything for now: no attempt, and taken again after the wait, when others were tried.
     Stopped {
         /// For a person.
         error: String,
         /// The wait.
         again_in: Duration,
+        /// Whether the receiver may have seen the key: it counts from this try on then.
+        left: bool,
     },
     /// Nothing was done, which says nothing about the unit (no connection, "not now"): no attempt, taken again after the wait. Its key
     /// goes on counting from the first take, so that this ends.

@@ -191,8 +191,12 @@ pub trait Store: Send + Sync {
         admission: Arc<dyn Admission>,
     ) -> Result<Arc<dyn TenureStore>, StoreError>;
 
-    /// Notes in the history of terms when this tenure first worked (`ended` is `None`), or how it ended.
-    async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError>;
+    /// Notes in the history of terms when this tenure first worked, by the store's clock. The first note stays.
+    async fn note_work(&self, claim: &Claim, at: DateTime<Utc>) -> Result<(), StoreError>;
+
+    /// Notes in the history of terms how this tenure ended, and when by the store's clock, where that is known: else now. The first
+    /// note stays. What could not be noted is noted with a later health check.
+    async fn note_end(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) -> Result<(), StoreError>;
 
     /// Notes in the history of terms how this tenure came about and what it took over. The first note stays; one on a tenure
     /// that was never accepted is left.

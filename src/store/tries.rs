@@ -58,8 +58,8 @@ impl CallFate {
         match self {
             Self::Done => "done",
             Self::Failed { .. } => "failed",
-            Self::NotSent | Self::Stopped { .. } => "not_sent",
-            Self::PutOff { .. } => "undone",
+            Self::NotSent | Self::Stopped { left: false, .. } => "not_sent",
+            Self::Stopped { left: true, .. } | Self::PutOff { .. } => "undone",
             Self::Unknown { .. } => "unknown",
         }
     }

@@ -107,9 +107,9 @@ series! {
     IN_FLIGHT = "in_flight_units", Kind::Gauge,
         "Units that this process is working on right now.";
     OLDEST_PENDING = "oldest_pending_seconds", Kind::Gauge,
-        "Age of the oldest pending unit, seconds; 0 where there is none or this replica does not lead.";
+        "Seconds since the oldest run with pending units was opened; 0 where there is none or this replica does not lead.";
     PAYOUTS = "payouts", Kind::Gauge,
-        "Instructions that are not final; 0 where this replica does not lead.";
+        "Payouts that are not final; 0 where this replica does not lead.";
     PAYOUT_ATTEMPTS = "payout_attempts_total", Kind::Counter,
         "Tries at instructions by outcome.";
     SCHEDULE_INFO = "schedule_info", Kind::Gauge,

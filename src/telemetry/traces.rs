@@ -248,27 +248,28 @@ impl TraceExport {
     /// spans and a warning.
     pub async fn run(mut self, ending: CancellationToken) {
         let (mut exporter, mut answers) = (None, true);
-        'going_on: while ending.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
+        // Also what is on its way then.
+        let ended = ending.clone();
+        let over = async move {
+            ended.cancelled().await;
+            tokio::time::sleep(WITHIN_AT_THE_END).await;
+        };
+        tokio::pin!(over);
+        loop {
+            let is_last = ending.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_none();
             while let Some(spans) = self.next_spans() {
                 let count = spans.len() as u64;
-                let sending = self.send(&mut exporter, spans, &mut answers, WITHIN);
-                if ending.run_until_cancelled(sending).await.is_none() {
-                    self.metrics.spans_dropped(count);
-                    break 'going_on;
+                tokio::select! {
+                    biased;
+                    () = self.send(&mut exporter, spans, &mut answers, WITHIN) => {}
+                    () = &mut over => {
+                        self.metrics.spans_dropped(count + self.queue.len() as u64);
+                        return;
+                    }
                 }
             }
-        }
-        let until = tokio::time::sleep(WITHIN_AT_THE_END);
-        tokio::pin!(until);
-        while let Some(spans) = self.next_spans() {
-            let count = spans.len() as u64;
-            tokio::select! {
-                biased;
-                () = self.send(&mut exporter, spans, &mut answers, WITHIN) => {}
-                () = &mut until => {
-                    self.metrics.spans_dropped(count + self.queue.len() as u64);
-                    return;
-                }
+            if is_last {
+                return;
             }
         }
     }

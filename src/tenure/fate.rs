@@ -14,21 +14,26 @@ pub(super) fn again_in(retry: &RetryDefinition, charged: u32, permanent: bool, r
 }
 
 /// The record of a call. An outcome that is not known is tried again only where the handler is idempotent, and only as
-/// often as a failure would be; after that it is for a person. `tries` were made with this one, charged or not.
+/// often as a failure would be; after that it is for a person. `tries` were made with this one, charged or not; `left`: this one got
+/// leave to depart.
 pub(super) fn fate(
     outcome: CallOutcome,
     retry: &RetryDefinition,
     charged: u32,
     tries: u32,
     idempotent: bool,
+    left: bool,
     random: u64,
 ) -> CallFate {
     match outcome {
         CallOutcome::Done => CallFate::Done,
         // A receiver that is stopped, or that has seen a higher token, says nothing about the unit.
-        CallOutcome::NotSent | CallOutcome::Fenced { .. } => CallFate::NotSent,
+        CallOutcome::NotSent => CallFate::NotSent,
+        CallOutcome::Fenced { .. } => {
+            CallFate::Stopped { error: "answered 412".to_owned(), again_in: Duration::ZERO, left }
+        }
         CallOutcome::Stopped { reason: _, why: error } => {
-            CallFate::Stopped { error, again_in: retry.backoff(charged.saturating_add(1), random) }
+            CallFate::Stopped { error, again_in: retry.backoff(charged.saturating_add(1), random), left }
         }
         // No attempt at the unit: how long that can go on, its key's validity says.
         CallOutcome::NotNow { error, after } => {
@@ -66,6 +71,7 @@ pub(super) const fn counts_as(fate: &CallFate) -> Option<AttemptOutcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Term;
 
     fn retry() -> RetryDefinition {
         RetryDefinition {
@@ -86,12 +92,12 @@ mod tests {
     #[test]
     fn what_is_not_known_is_tried_again_only_where_that_is_harmless() {
         let unknown = || CallOutcome::Unknown { error: "no answer".into() };
-        assert!(matches!(fate(unknown(), &retry(), 0, 1, true, 7), CallFate::Unknown { again_in: Some(_), .. }));
-        assert!(matches!(fate(unknown(), &retry(), 0, 1, false, 7), CallFate::Unknown { again_in: None, .. }));
-        assert!(matches!(fate(unknown(), &retry(), 2, 1, true, 7), CallFate::Unknown { again_in: None, .. }));
-        assert_eq!(counts_as(&fate(CallOutcome::NotSent, &retry(), 2, 1, true, 7)), None);
+        assert!(matches!(fate(unknown(), &retry(), 0, 1, true, true, 7), CallFate::Unknown { again_in: Some(_), .. }));
+        assert!(matches!(fate(unknown(), &retry(), 0, 1, false, true, 7), CallFate::Unknown { again_in: None, .. }));
+        assert!(matches!(fate(unknown(), &retry(), 2, 1, true, true, 7), CallFate::Unknown { again_in: None, .. }));
+        assert_eq!(counts_as(&fate(CallOutcome::NotSent, &retry(), 2, 1, true, true, 7)), None);
         let mismatch = CallOutcome::Mismatch { error: "another amount".into() };
-        assert!(matches!(fate(mismatch, &retry(), 0, 1, true, 7), CallFate::Unknown { again_in: None, .. }));
+        assert!(matches!(fate(mismatch, &retry(), 0, 1, true, true, 7), CallFate::Unknown { again_in: None, .. }));
     }
 
     #[test]
@@ -102,26 +108,34 @@ mod tests {
             in_doubt,
         };
         let hour = Some(Duration::from_hours(1));
-        let undone = fate(put_off(3600, false), &retry(), 0, 1, false, 7);
+        let undone = fate(put_off(3600, false), &retry(), 0, 1, false, true, 7);
         assert_eq!(undone, CallFate::Failed { error: "answered 503".into(), again_in: hour });
-        let doubted = fate(put_off(3600, true), &retry(), 0, 1, true, 7);
+        let doubted = fate(put_off(3600, true), &retry(), 0, 1, true, true, 7);
         assert_eq!(doubted, CallFate::Unknown { error: "answered 503".into(), again_in: hour });
-        assert!(matches!(fate(put_off(0, true), &retry(), 0, 1, false, 7), CallFate::Unknown { again_in: None, .. }));
-        assert!(matches!(fate(put_off(0, false), &retry(), 2, 1, true, 7), CallFate::Failed { again_in: None, .. }));
+        assert!(matches!(
+            fate(put_off(0, true), &retry(), 0, 1, false, true, 7),
+            CallFate::Unknown { again_in: None, .. }
+        ));
+        assert!(matches!(
+            fate(put_off(0, false), &retry(), 2, 1, true, true, 7),
+            CallFate::Failed { again_in: None, .. }
+        ));
         let stopped = CallOutcome::Stopped { reason: "unauthorized", why: "answered 401".into() };
-        assert!(matches!(fate(stopped, &retry(), 2, 1, false, 7), CallFate::Stopped { .. }));
+        assert!(matches!(fate(stopped, &retry(), 2, 1, false, true, 7), CallFate::Stopped { left: true, .. }));
+        let fenced = || CallOutcome::Fenced { highest: Term::new(9).unwrap() };
+        assert!(matches!(fate(fenced(), &retry(), 0, 1, true, true, 7), CallFate::Stopped { left: true, .. }));
     }
 
     #[test]
     fn what_says_nothing_about_the_unit_is_no_attempt_however_often_it_happens() {
         let not_now = |after| CallOutcome::NotNow { error: "no connection".into(), after };
         for (charged, tries, idempotent) in [(0, 1, true), (2, 1, false), (2, 900, true)] {
-            let put_off = fate(not_now(None), &retry(), charged, tries, idempotent, 7);
+            let put_off = fate(not_now(None), &retry(), charged, tries, idempotent, false, 7);
             assert!(matches!(&put_off, CallFate::PutOff { again_in, .. } if *again_in <= Duration::from_millis(40)));
             assert_eq!(counts_as(&put_off), None);
         }
         let minute = Some(Duration::from_mins(1));
-        let asked = fate(not_now(minute), &retry(), 0, 1, false, 7);
+        let asked = fate(not_now(minute), &retry(), 0, 1, false, true, 7);
         assert!(matches!(asked, CallFate::PutOff { again_in, .. } if Some(again_in) == minute), "{asked:?}");
     }
 }

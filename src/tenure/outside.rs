@@ -41,6 +41,9 @@ use crate::telemetry::Work;
 /// Outcomes recorded in one transaction.
 const RECORDED_AT_ONCE: usize = 1_000;
 
+/// An answer waits so long for others before it is recorded: a commit takes longer, and answers of one take come close together.
+const GATHER: Duration = Duration::from_millis(3);
+
 /// While calls are on the wire and nothing else was due, the next look is after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -150,14 +153,21 @@ impl Wire<'_> {
         Ok(taken)
     }
 
-    /// Records an answer with all others that are there, and what they say about the receiver. Answers whether nothing more is to be
+    /// Records an answer with all others that are there or come within [`GATHER`], and what they say about the receiver. Answers whether nothing more is to be
     /// taken for now.
     async fn take_in(&mut self, first: Option<Answered>) -> Result<bool, Stop> {
         let mut ready = vec![first];
-        while ready.len() < RECORDED_AT_ONCE
-            && let Some(Some(next)) = self.answers.next().now_or_never()
-        {
-            ready.push(next);
+        let gathered = tokio::time::sleep(GATHER);
+        tokio::pin!(gathered);
+        while ready.len() < RECORDED_AT_ONCE {
+            tokio::select! {
+                biased;
+                next = self.answers.next() => match next {
+                    Some(next) => ready.push(next),
+                    None => break,
+                },
+                () = &mut gathered => break,
+            }
         }
         // A task without a record was dropped with the tenure; promotion finds its call.
         let ready: Vec<Answered> = ready.into_iter().flatten().collect();
@@ -304,7 +314,8 @@ async fn make(
     }
     let said = Said::of(&outcome);
     let (retry, random) = (&run.definition.retry, clock::random_u64());
-    let record = of(&call, fate(outcome, retry, call.charged, call.attempt, handler.is_idempotent(), random));
+    let (idempotent, left) = (handler.is_idempotent(), departure.has_departed());
+    let record = of(&call, fate(outcome, retry, call.charged, call.attempt, idempotent, left, random));
     let work = Work::Call { attempt: call.attempt };
     tenure.traced(work, (&run.definition.name, run.id), began, word_of(&record.fate));
     Answered { record, said }

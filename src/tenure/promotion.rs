@@ -213,7 +213,7 @@ async fn first_work(tenure: &Tenure) -> Result<bool, PromotionError> {
             let noting = tenure.clone();
             // Best effort and off the path: the history of terms is for people.
             tenure.spawn_aside(async move {
-                if let Err(error) = noting.deps.store.note_tenure(&noting.claim, None).await {
+                if let Err(error) = noting.deps.store.note_work(&noting.claim, pulse.now).await {
                     tracing::warn!(claim = %noting.claim, %error, "the first work could not be noted");
                 }
             });

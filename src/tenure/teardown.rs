@@ -14,10 +14,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 use super::edge::Ending;
 use super::scope::Scope;
+use crate::clock;
 
 /// The order to end, as it is handed to the tenure's task: set once, sharpened to abrupt at most once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +46,7 @@ pub(super) async fn tear_down(scope: &Arc<Scope>, order: &EndOrder, orders: &mut
     }
     scope.answers.cancel();
     scope.ended.cancel();
+    let ended_at = scope.clock.at(clock::boottime());
     let sessions = async {
         if let Some(store) = scope.store.get() {
             let ended = store.end(budget / 2).await;
@@ -52,14 +55,14 @@ pub(super) async fn tear_down(scope: &Arc<Scope>, order: &EndOrder, orders: &mut
             }
         }
     };
-    tokio::join!(sessions, scope.tracker.wait(), note(scope, &order.reason, budget / 8));
+    tokio::join!(sessions, scope.tracker.wait(), note(scope, &order.reason, ended_at, budget / 8));
     scope.deps.observer.figures_gone(&scope.claim.election);
     tracing::info!(claim = %scope.claim, reason = order.reason, "the tenure ended");
 }
 
 /// Notes the end in the history of terms, best effort.
-async fn note(scope: &Scope, reason: &str, within: Duration) {
-    match tokio::time::timeout(within, scope.deps.store.note_tenure(&scope.claim, Some(reason))).await {
+async fn note(scope: &Scope, reason: &str, at: Option<DateTime<Utc>>, within: Duration) {
+    match tokio::time::timeout(within, scope.deps.store.note_end(&scope.claim, reason, at)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(claim = %scope.claim, %error, "the end could not be noted"),
         Err(_) => tracing::warn!(claim = %scope.claim, "the end could not be noted in time"),

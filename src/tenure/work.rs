@@ -27,10 +27,13 @@ const RUN_WAIT: u32 = 10;
 /// Runs that failed: how often in a row, and until when they are held back.
 type HeldBack = BTreeMap<i64, (u32, Moment)>;
 
+/// Runs that are worked on.
+type Begun = BTreeMap<i64, OpenRun>;
+
 /// Works until the tenure stops, then waits for the runs that it began.
 pub(super) async fn work(tenure: Tenure) {
     let mut runs = FuturesUnordered::new();
-    let mut begun = BTreeSet::new();
+    let mut begun = Begun::new();
     let mut held_back = HeldBack::new();
     tenure.work.notify_one();
     loop {
@@ -51,12 +54,12 @@ pub(super) async fn work(tenure: Tenure) {
             }
         };
         let now = clock::boottime();
-        held_back.retain(|run, _| open.iter().any(|open| open.id == *run));
+        held_back.retain(|run, (_, until)| *until > now || open.iter().any(|open| open.id == *run));
         for run in choose(open, &begun) {
             if held_back.get(&run.id).is_some_and(|(_, until)| *until > now) {
                 continue;
             }
-            begun.insert(run.id);
+            begun.insert(run.id, run.clone());
             let (id, task) = (run.id, tenure.spawn(run::settle_run(tenure.clone(), run)));
             runs.push(async move { (id, task.await) });
         }
@@ -64,8 +67,11 @@ pub(super) async fn work(tenure: Tenure) {
     while runs.next().await.is_some() {}
 }
 
-/// The runs to be worked on now that are not yet.
-fn choose(open: Vec<OpenRun>, begun: &BTreeSet<i64>) -> Vec<OpenRun> {
+/// The runs to be worked on now that are not yet. Of many open ones the store gives the oldest and newest: what was begun counts also
+/// where it is not among them.
+fn choose(mut open: Vec<OpenRun>, begun: &Begun) -> Vec<OpenRun> {
+    let given: BTreeSet<i64> = open.iter().map(|run| run.id).collect();
+    open.extend(begun.values().filter(|run| !given.contains(&run.id)).cloned());
     let mut jobs: BTreeMap<i64, Vec<QueuedRun>> = BTreeMap::new();
     for run in open.iter().filter(|run| run.kind == RunKind::Tick) {
         jobs.entry(run.job_id).or_default().push(QueuedRun {
@@ -73,7 +79,7 @@ fn choose(open: Vec<OpenRun>, begun: &BTreeSet<i64>) -> Vec<OpenRun> {
             tick: run.tick,
             due_at: run.due_at,
             caught_up: run.caught_up,
-            begun: begun.contains(&run.id) || run.state == RunState::Open,
+            begun: begun.contains_key(&run.id) || run.state == RunState::Open,
         });
     }
     let mut eligible = BTreeSet::new();
@@ -93,7 +99,9 @@ fn choose(open: Vec<OpenRun>, begun: &BTreeSet<i64>) -> Vec<OpenRun> {
             eligible.extend(eligible_runs(&newest.definition.timing, &queued));
         }
     }
-    open.into_iter().filter(|run| !run.elsewhere && eligible.contains(&run.id) && !begun.contains(&run.id)).collect()
+    open.into_iter()
+        .filter(|run| !run.elsewhere && eligible.contains(&run.id) && !begun.contains_key(&run.id))
+        .collect()
 }
 
 /// Takes in how a run's task ended.
@@ -101,7 +109,7 @@ fn ended(
     tenure: &Tenure,
     run: i64,
     end: Result<Option<Result<(), Stop>>, tokio::task::JoinError>,
-    begun: &mut BTreeSet<i64>,
+    begun: &mut Begun,
     held_back: &mut HeldBack,
 ) {
     begun.remove(&run);
@@ -152,7 +160,8 @@ pub(super) mod tests {
     }
 
     fn chosen(open: Vec<OpenRun>, begun: &[i64]) -> Vec<i64> {
-        choose(open, &begun.iter().copied().collect()).iter().map(|run| run.id).collect()
+        let begun = begun.iter().map(|id| (*id, self::open(*id, RunKind::Tick, true))).collect();
+        choose(open, &begun).iter().map(|run| run.id).collect()
     }
 
     #[test]
@@ -176,6 +185,11 @@ pub(super) mod tests {
         // What is later does not stand in the way, and is not begun before this one has ended.
         assert_eq!(chosen(vec![open(1, RunKind::Tick, false), elsewhere(2, RunState::Planning)], &[]), [1]);
         assert_eq!(chosen(vec![elsewhere(1, RunState::Open), open(3, RunKind::Manual, false)], &[]), [3]);
+    }
+
+    #[test]
+    fn what_was_begun_counts_also_where_the_store_does_not_show_it_among_many() {
+        assert_eq!(chosen(vec![open(1, RunKind::Tick, true), open(9, RunKind::Tick, true)], &[5]), [0; 0]);
     }
 
     #[test]

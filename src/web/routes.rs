@@ -9,9 +9,11 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::Mutex;
 
 use super::page::{self, Page};
+use crate::clock;
+use crate::domain::Moment;
 
 /// What the port shows. Every method answers at once, from memory.
 pub trait Picture: Send + Sync + 'static {
@@ -45,7 +47,7 @@ pub fn router(picture: Arc<dyn Picture>) -> Router {
         .route("/", get(page))
         .route("/metrics", get(metrics))
         .route("/status.json", get(status))
-        .route_layer(middleware::from_fn_with_state(Arc::new(Semaphore::new(1)), one_at_a_time));
+        .route_layer(middleware::from_fn_with_state(Arc::new(Mutex::new(Moment::BOOT)), one_at_a_time));
     large
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))
@@ -89,14 +91,18 @@ async fn status(State(picture): Shared) -> Response {
     Json(picture.status()).into_response()
 }
 
-/// What takes a while to write is written one at a time, and the thread turned to others in between: whoever asks for it a
-/// hundred times at once waits for itself, and a health check for one answer at most.
-async fn one_at_a_time(State(turns): State<Arc<Semaphore>>, request: Request, next: Next) -> Response {
-    // It is never closed.
-    let turn = turns.acquire().await;
+/// What takes a while to write is written one at a time, and the thread is left to others for as long as that took before the next:
+/// whoever asks for it a hundred times at once waits for itself, and a health check for one answer at most.
+async fn one_at_a_time(State(turns): State<Arc<Mutex<Moment>>>, request: Request, next: Next) -> Response {
+    let mut free_at = turns.lock().await;
+    let wait = free_at.since(clock::monotonic());
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
+    }
+    let since = clock::monotonic();
     let answer = next.run(request).await;
-    drop(turn);
-    tokio::task::yield_now().await;
+    let now = clock::monotonic();
+    *free_at = now + now.since(since);
     answer
 }
 

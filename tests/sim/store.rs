@@ -192,8 +192,12 @@ impl Store for SimStore {
         self.inner.understands(statement).await
     }
 
-    async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
-        self.ask("note_tenure", self.inner.note_tenure(claim, ended), |_| {}).await
+    async fn note_work(&self, claim: &Claim, at: DateTime<Utc>) -> Result<(), StoreError> {
+        self.ask("note_work", self.inner.note_work(claim, at), |_| {}).await
+    }
+
+    async fn note_end(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) -> Result<(), StoreError> {
+        self.ask("note_end", self.inner.note_end(claim, reason, at), |_| {}).await
     }
 
     async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {

@@ -1,8 +1,9 @@
 //! `bursar demo`: what this program is for, in under a minute, on real processes.
 //!
 //! It makes a folder with a store in SQLite, brings entries in, starts three replicas as processes of their own, and breaks
-//! one leader after another ([`script`]), while it shows what the store says of them. Nothing in it is staged: the replicas
-//! are this program with `run`, and every number is read from the store, as any command would.
+//! one leader after another ([`script`]), while it shows what the store says of them. The replicas are this
+//! program with `run`, and every number is read from the store, as any command would. One thing is staged: the late write, which
+//! the demo makes itself under the claim of the leader that it stopped ([`late`]).
 //!
 //! Invariants:
 //! - No process is left behind, however the demo ends ([`replicas`]), and no folder unless it was asked for ([`world`]);

@@ -21,7 +21,7 @@ pub enum LookUp {
         /// In what.
         why: String,
     },
-    /// Leave to ask was refused: it was not asked.
+    /// It was not asked: leave was refused, or the receiver had asked for a wait.
     NoLeave,
     /// Proves nothing.
     Nothing {

@@ -334,18 +334,21 @@ impl Receivers {
     /// [`ReceiverError`] where it cannot be set up.
     pub fn of(&self, definition: &ReceiverDefinition) -> Result<Arc<Receiver>, ReceiverError> {
         let name = fingerprint(definition);
+        let limits = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(receiver) = known.receivers.get(&name) {
+                return Ok(Arc::clone(receiver));
+            }
+            if known.receivers.len() >= MOST_RECEIVERS {
+                known.receivers.retain(|_, receiver| Arc::strong_count(receiver) > 1);
+                known.limits.retain(|_, limits| Arc::strong_count(limits) > 1);
+            }
+            let origin = WebAddress::new(&definition.url)?.origin();
+            Arc::clone(known.limits.entry(origin).or_default())
+        };
+        // It reads files, for which the others need not wait. Of two that make the same, the first counts.
+        let made = Arc::new(Receiver::within(definition.clone(), limits)?);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(receiver) = known.receivers.get(&name) {
-            return Ok(Arc::clone(receiver));
-        }
-        if known.receivers.len() >= MOST_RECEIVERS {
-            known.receivers.retain(|_, receiver| Arc::strong_count(receiver) > 1);
-            known.limits.retain(|_, limits| Arc::strong_count(limits) > 1);
-        }
-        let origin = WebAddress::new(&definition.url)?.origin();
-        let limits = Arc::clone(known.limits.entry(origin).or_default());
-        let receiver = Arc::new(Receiver::within(definition.clone(), limits)?);
-        known.receivers.insert(name, Arc::clone(&receiver));
-        Ok(receiver)
+        Ok(Arc::clone(known.receivers.entry(name).or_insert(made)))
     }
 }

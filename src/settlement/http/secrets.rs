@@ -57,6 +57,8 @@ struct Read {
     at: Option<Moment>,
     keys: Option<Arc<[SigningKey]>>,
     changes: u64,
+    /// Whether one could not be read the last time: said once.
+    is_lost: bool,
 }
 
 /// The secrets of one receiver.
@@ -86,6 +88,7 @@ impl Secrets {
         }
         let found = self.read_all().await;
         read.at = Some(now);
+        let was_lost = std::mem::replace(&mut read.is_lost, found.is_err());
         match (found, read.keys.clone()) {
             (Ok(found), Some(last)) if *last == *found => Ok(last),
             (Ok(found), last) => {
@@ -94,7 +97,12 @@ impl Secrets {
                 read.changes += u64::from(last.is_some());
                 Ok(keys)
             }
-            (Err(_), Some(last)) => Ok(last),
+            (Err(error), Some(last)) => {
+                if !was_lost {
+                    tracing::warn!(%error, "a receiver's secret cannot be read; those before are used");
+                }
+                Ok(last)
+            }
             (Err(error), None) => Err(error),
         }
     }

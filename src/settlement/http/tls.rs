@@ -50,7 +50,8 @@ struct Read {
 impl Tls {
     /// Reads the authorities a first time.
     pub(super) fn new(ca: Option<PathBuf>) -> Result<Self, String> {
-        let authorities = ca.as_ref().map(std::fs::read).transpose().map_err(|error| error.to_string())?;
+        let read = |path: &PathBuf| secret::read_bytes_now(path, MOST_AUTHORITIES_BYTES);
+        let authorities = ca.as_ref().map(read).transpose()?;
         let connector = connector(authorities.as_deref())?;
         Ok(Self { ca, read: Mutex::new(Read { at: None, authorities, connector, is_lost: false }) })
     }

@@ -48,7 +48,10 @@ impl MemoryState {
         actor: &Actor,
         now: DateTime<Utc>,
     ) -> i64 {
-        let same = |row: &&Approval| row.view.state == ApprovalState::Waiting && row.view.asks == *asks;
+        // Of what is as it was then: one that nobody can approve any more is no answer.
+        let same = |row: &&Approval| {
+            row.view.state == ApprovalState::Waiting && row.view.asks == *asks && row.view.found == found
+        };
         if let Some(same) = self.approvals.values().find(same) {
             return same.view.id;
         }

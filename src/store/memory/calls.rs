@@ -171,11 +171,13 @@ impl MemoryState {
                 call.not_sent(unit.attempts > 0);
                 return;
             }
-            CallFate::Stopped { error, again_in } => {
+            CallFate::Stopped { error, again_in, left } => {
                 call.state = as_it_was;
                 call.last_error = Some(bounded(error));
                 call.next_attempt_at = Some(now + span(wait(*again_in)));
-                call.not_sent(unit.attempts > 0);
+                if !left {
+                    call.not_sent(unit.attempts > 0);
+                }
                 return;
             }
             CallFate::PutOff { error, again_in } => {

@@ -83,20 +83,25 @@ impl MemoryState {
         }
     }
 
-    /// The first note of a kind stays; one on a tenure that was never accepted is left.
-    pub(super) fn note_tenure(&mut self, claim: &Claim, ended: Option<&str>, now: DateTime<Utc>) -> Done<()> {
-        let row = self.terms.iter_mut().map(|row| &mut row.view).find(|view| {
-            view.election == claim.election && view.term == claim.term.get() && view.tenure_id == claim.tenure_id.0
-        });
-        let Some(view) = row else { return Done::RollBack(()) };
-        match ended {
-            None => view.worked_at = view.worked_at.or(Some(now)),
-            Some(reason) => {
-                view.ended_at = view.ended_at.or(Some(now));
-                view.end_reason.get_or_insert_with(|| reason.to_owned());
-            }
-        }
+    /// The first note stays; one on a tenure that was never accepted is left.
+    pub(super) fn note_work(&mut self, claim: &Claim, at: DateTime<Utc>) -> Done<()> {
+        let Some(view) = self.term_of(claim) else { return Done::RollBack(()) };
+        view.worked_at.get_or_insert(at);
         Done::Commit(())
+    }
+
+    /// The first note stays; one on a tenure that was never accepted is left.
+    pub(super) fn note_end(&mut self, claim: &Claim, reason: &str, at: DateTime<Utc>) -> Done<()> {
+        let Some(view) = self.term_of(claim) else { return Done::RollBack(()) };
+        view.ended_at.get_or_insert(at.max(view.accepted_at));
+        view.end_reason.get_or_insert_with(|| reason.to_owned());
+        Done::Commit(())
+    }
+
+    fn term_of(&mut self, claim: &Claim) -> Option<&mut TermView> {
+        self.terms.iter_mut().map(|row| &mut row.view).find(|view| {
+            view.election == claim.election && view.term == claim.term.get() && view.tenure_id == claim.tenure_id.0
+        })
     }
 
     /// The elections of a scope, in the order of names.

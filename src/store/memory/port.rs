@@ -75,8 +75,12 @@ impl Store for MemoryStore {
         Ok(Arc::new(MemoryTenure::open(self, claim, baseline, admission)?))
     }
 
-    async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
-        self.operate("note_tenure", |state, now| Ok(state.note_tenure(claim, ended, now)))
+    async fn note_work(&self, claim: &Claim, at: DateTime<Utc>) -> Result<(), StoreError> {
+        self.operate("note_work", |state, _| Ok(state.note_work(claim, at)))
+    }
+
+    async fn note_end(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) -> Result<(), StoreError> {
+        self.operate("note_end", |state, now| Ok(state.note_end(claim, reason, at.map_or(now, |at| at.min(now)))))
     }
 
     async fn note_promotion(&self, claim: &Claim, promotion: &Promotion) -> Result<(), StoreError> {

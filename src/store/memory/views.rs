@@ -279,7 +279,9 @@ impl MemoryState {
         figures.runs = runs.into_iter().map(|((job, _), (state, count))| (job, state, count)).collect();
         figures.units = units.into_iter().map(|((job, _), (state, count))| (job, state, count)).collect();
         for state in crate::domain::instruction::InstructionState::ALL {
-            let mine = |found: &&Instruction| found.election == *election && found.state == state;
+            let mine = |found: &&Instruction| {
+                found.kind == InstructionKind::Payout && found.election == *election && found.state == state
+            };
             let count = self.instructions.values().filter(mine).count() as u64;
             if count > 0 && !state.is_final() {
                 figures.payouts.push((state, count));

@@ -53,6 +53,7 @@ pub(super) async fn file(
         .bind(asks.action())
         .bind(&target)
         .bind(&request)
+        .bind(found)
         .fetch_optional(&mut *connection)
         .await
         .map_err(at(operation))?;

@@ -37,22 +37,42 @@ pub(super) async fn bind(
     }
 }
 
-/// Notes when a tenure first worked, or how it ended. A second note of the same kind changes nothing.
-pub(super) async fn note_tenure(
+/// Notes when a tenure first worked.
+pub(super) async fn note_work(
     connection: &mut PgConnection,
     claim: &Claim,
-    ended: Option<&str>,
+    worked_at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    let noted = sqlx::query(include_str!("sql/note_tenure.sql"))
+    let note = sqlx::query(include_str!("sql/note_work.sql"))
         .bind(claim.election.as_str())
         .bind(claim.term.get())
         .bind(claim.tenure_id.0)
-        .bind(ended)
-        .execute(connection)
-        .await
-        .map_err(at("note_tenure"))?;
-    if noted.rows_affected() == 0 {
+        .bind(worked_at);
+    let noted = note.execute(connection).await.map_err(at("note_work"))?;
+    say_unless_found(claim, noted.rows_affected());
+    Ok(())
+}
+
+/// Notes how a tenure ended.
+pub(super) async fn note_end(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    reason: &str,
+    ended_at: Option<DateTime<Utc>>,
+) -> Result<(), StoreError> {
+    let note = sqlx::query(include_str!("sql/note_end.sql"))
+        .bind(claim.election.as_str())
+        .bind(claim.term.get())
+        .bind(claim.tenure_id.0)
+        .bind(reason)
+        .bind(ended_at);
+    let noted = note.execute(connection).await.map_err(at("note_end"))?;
+    say_unless_found(claim, noted.rows_affected());
+    Ok(())
+}
+
+fn say_unless_found(claim: &Claim, found: u64) {
+    if found == 0 {
         tracing::debug!(%claim, "no such term in the history: it was never accepted");
     }
-    Ok(())
 }

@@ -150,8 +150,12 @@ pub(super) async fn record_calls(
         .map(|record| match &record.fate {
             CallFate::Done => ("done", None, None),
             CallFate::NotSent => ("not_sent", None, None),
-            CallFate::Stopped { error, again_in } => ("not_sent", Some(bounded(error)), Some(millis(*again_in))),
-            CallFate::PutOff { error, again_in } => ("put_off", Some(bounded(error)), Some(millis(*again_in))),
+            CallFate::Stopped { error, again_in, left: false } => {
+                ("not_sent", Some(bounded(error)), Some(millis(*again_in)))
+            }
+            CallFate::Stopped { error, again_in, left: true } | CallFate::PutOff { error, again_in } => {
+                ("put_off", Some(bounded(error)), Some(millis(*again_in)))
+            }
             CallFate::Failed { error, again_in } => ("failed", Some(bounded(error)), again_in.map(millis)),
             CallFate::Unknown { error, again_in } => ("unknown", Some(bounded(error)), again_in.map(millis)),
         })

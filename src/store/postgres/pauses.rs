@@ -35,7 +35,7 @@ impl Found {
         operation: &'static str,
         job: &JobName,
     ) -> Result<Option<Self>, StoreError> {
-        let election: Option<String> = sqlx::query_scalar(include_str!("sql/election_of_job.sql"))
+        let election: Option<String> = sqlx::query_scalar(include_str!("sql/job_election.sql"))
             .bind(job.as_str())
             .fetch_optional(&mut *connection)
             .await

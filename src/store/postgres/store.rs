@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -31,6 +32,13 @@ const CONTROL_ACQUIRE: Duration = Duration::from_secs(5);
 /// Ends of tenures that are remembered while the store is away.
 const UNTOLD: usize = 100;
 
+/// How a tenure ended, and when, where that is known.
+#[derive(Debug, Clone)]
+struct End {
+    reason: String,
+    at: Option<DateTime<Utc>>,
+}
+
 /// The store on PostgreSQL.
 #[derive(Debug)]
 pub struct PgStore {
@@ -45,7 +53,7 @@ pub struct PgStore {
     /// Readings for people.
     pub(super) reading: Semaphore,
     /// Ends of tenures that the store was not told of yet: a leader whose end is not on record counts as dead.
-    untold: Mutex<Vec<(Claim, String)>>,
+    untold: Mutex<Vec<(Claim, End)>>,
     /// Lost advances that are being written down.
     pub(super) notes: TaskTracker,
     deployment_id: OnceLock<Uuid>,
@@ -112,28 +120,28 @@ impl PgStore {
     }
 
     /// Remembers how a tenure ended until the store was told.
-    pub(super) fn end_to_tell(&self, claim: &Claim, ended: &str) {
+    pub(super) fn end_to_tell(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) {
         let mut untold = self.untold();
         if untold.len() >= UNTOLD {
             untold.remove(0);
         }
-        untold.push((claim.clone(), ended.to_owned()));
+        untold.push((claim.clone(), End { reason: reason.to_owned(), at }));
     }
 
     /// Tells the store how tenures of this process ended; what it could not be told is said again the next time.
     pub(super) async fn tell_ends(&self) -> Result<(), StoreError> {
-        let operation = "note_tenure";
+        let operation = "note_end";
         loop {
-            let Some((claim, ended)) = self.untold().first().cloned() else { return Ok(()) };
+            let Some((claim, end)) = self.untold().first().cloned() else { return Ok(()) };
             let mut held = self.control.acquire(operation).await?;
-            let noting = super::binding::note_tenure(held.connection(), &claim, Some(&ended));
+            let noting = super::binding::note_end(held.connection(), &claim, &end.reason, end.at);
             within(operation, CONTROL, noting).await?;
             held.give_back();
             self.untold().retain(|(told, _)| *told != claim);
         }
     }
 
-    fn untold(&self) -> MutexGuard<'_, Vec<(Claim, String)>> {
+    fn untold(&self) -> MutexGuard<'_, Vec<(Claim, End)>> {
         // Nothing panics under it, and a list is whole at any time.
         self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 
-use super::columns::{id, id_text, time};
+use super::columns::{id, id_text, micros, time};
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
@@ -51,22 +51,42 @@ pub(super) async fn bind(
     outcome.map(Done::Commit).ok_or_else(unbound)
 }
 
-/// Notes when a tenure first worked, or how it ended. A second note of the same kind changes nothing.
-pub(super) async fn note_tenure(
+/// Notes when a tenure first worked.
+pub(super) async fn note_work(
     connection: &mut SqliteConnection,
     claim: &Claim,
-    ended: Option<&str>,
+    worked_at: DateTime<Utc>,
 ) -> Result<Done<()>, StoreError> {
-    let noted = sqlx::query(include_str!("sql/note_tenure.sql"))
+    let note = sqlx::query(include_str!("sql/note_work.sql"))
         .bind(claim.election.as_str())
         .bind(claim.term.get())
         .bind(id_text(claim.tenure_id.0))
-        .bind(ended)
-        .execute(connection)
-        .await
-        .map_err(at("note_tenure"))?;
-    if noted.rows_affected() == 0 {
+        .bind(micros(worked_at));
+    let noted = note.execute(connection).await.map_err(at("note_work"))?;
+    say_unless_found(claim, noted.rows_affected());
+    Ok(Done::Commit(()))
+}
+
+/// Notes how a tenure ended.
+pub(super) async fn note_end(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    reason: &str,
+    ended_at: Option<DateTime<Utc>>,
+) -> Result<Done<()>, StoreError> {
+    let note = sqlx::query(include_str!("sql/note_end.sql"))
+        .bind(claim.election.as_str())
+        .bind(claim.term.get())
+        .bind(id_text(claim.tenure_id.0))
+        .bind(reason)
+        .bind(ended_at.map(micros));
+    let noted = note.execute(connection).await.map_err(at("note_end"))?;
+    say_unless_found(claim, noted.rows_affected());
+    Ok(Done::Commit(()))
+}
+
+fn say_unless_found(claim: &Claim, found: u64) {
+    if found == 0 {
         tracing::debug!(%claim, "no such term in the history: it was never accepted");
     }
-    Ok(Done::Commit(()))
 }

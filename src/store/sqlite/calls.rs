@@ -186,8 +186,12 @@ async fn told(
         let (fate, error, again) = match &record.fate {
             CallFate::Done => ("done", None, None),
             CallFate::NotSent => ("not_sent", None, None),
-            CallFate::Stopped { error, again_in } => ("not_sent", Some(bounded(error)), Some(wait_micros(*again_in))),
-            CallFate::PutOff { error, again_in } => ("put_off", Some(bounded(error)), Some(wait_micros(*again_in))),
+            CallFate::Stopped { error, again_in, left: false } => {
+                ("not_sent", Some(bounded(error)), Some(wait_micros(*again_in)))
+            }
+            CallFate::Stopped { error, again_in, left: true } | CallFate::PutOff { error, again_in } => {
+                ("put_off", Some(bounded(error)), Some(wait_micros(*again_in)))
+            }
             CallFate::Failed { error, again_in } => ("failed", Some(bounded(error)), again_in.map(wait_micros)),
             CallFate::Unknown { error, again_in } => ("unknown", Some(bounded(error)), again_in.map(wait_micros)),
         };

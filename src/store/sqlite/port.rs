@@ -73,7 +73,7 @@ macro_rules! command {
 impl Store for SqliteStore {
     async fn health(&self) -> Result<Health, StoreError> {
         let health = fitness::health(self).await?;
-        if let Err(error) = within("note_tenure", HEALTH, self.tell_ends()).await {
+        if let Err(error) = within("note_end", HEALTH, self.tell_ends()).await {
             tracing::debug!(%error, "the ends of tenures could not be noted");
         }
         Ok(health)
@@ -109,12 +109,13 @@ impl Store for SqliteStore {
         Ok(Arc::new(SqliteTenure::open(self, claim, limits, baseline, admission).await?))
     }
 
-    async fn note_tenure(&self, claim: &Claim, ended: Option<&str>) -> Result<(), StoreError> {
-        let Some(ended) = ended else {
-            return acting!(self, "note_tenure", connection => binding::note_tenure(connection, claim, None));
-        };
+    async fn note_work(&self, claim: &Claim, at: DateTime<Utc>) -> Result<(), StoreError> {
+        acting!(self, "note_work", connection => binding::note_work(connection, claim, at))
+    }
+
+    async fn note_end(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) -> Result<(), StoreError> {
         // Before it is tried: whoever waits may give up, and then it is said again with the next health check.
-        self.end_to_tell(claim, ended);
+        self.end_to_tell(claim, reason, at);
         self.tell_ends().await
     }
 

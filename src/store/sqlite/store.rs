@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -35,6 +36,13 @@ const CONTROL_ACQUIRE: Duration = Duration::from_secs(5);
 /// Ends of tenures that are remembered while the store cannot be written.
 const UNTOLD: usize = 100;
 
+/// How a tenure ended, and when, where that is known.
+#[derive(Debug, Clone)]
+struct End {
+    reason: String,
+    at: Option<DateTime<Utc>>,
+}
+
 /// The store on SQLite.
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -47,7 +55,7 @@ pub struct SqliteStore {
     /// Readings for people.
     pub(super) reading: Semaphore,
     /// Ends of tenures that the store was not told of yet: a leader whose end is not on record counts as dead.
-    untold: Mutex<Vec<(Claim, String)>>,
+    untold: Mutex<Vec<(Claim, End)>>,
     /// Refusals that are being written down.
     pub(super) notes: TaskTracker,
     pub(super) log_size: LogSize,
@@ -109,21 +117,22 @@ impl SqliteStore {
     }
 
     /// Remembers how a tenure ended until the store was told.
-    pub(super) fn end_to_tell(&self, claim: &Claim, ended: &str) {
+    pub(super) fn end_to_tell(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) {
         let mut untold = self.untold();
         if untold.len() >= UNTOLD {
             untold.remove(0);
         }
-        untold.push((claim.clone(), ended.to_owned()));
+        untold.push((claim.clone(), End { reason: reason.to_owned(), at }));
     }
 
     /// Tells the store how tenures of this process ended; what it could not be told is said again the next time.
     pub(super) async fn tell_ends(&self) -> Result<(), StoreError> {
-        let operation = "note_tenure";
+        let operation = "note_end";
         loop {
-            let Some((claim, ended)) = self.untold().first().cloned() else { return Ok(()) };
+            let Some((claim, end)) = self.untold().first().cloned() else { return Ok(()) };
             let mut tx = self.control_tx(operation).await?;
-            let worked = within(operation, CONTROL, super::binding::note_tenure(tx.conn(), &claim, Some(&ended))).await;
+            let worked =
+                within(operation, CONTROL, super::binding::note_end(tx.conn(), &claim, &end.reason, end.at)).await;
             finish(tx, worked).await?;
             self.untold().retain(|(told, _)| *told != claim);
         }
@@ -134,7 +143,7 @@ impl SqliteStore {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn untold(&self) -> MutexGuard<'_, Vec<(Claim, String)>> {
+    fn untold(&self) -> MutexGuard<'_, Vec<(Claim, End)>> {
         // Nothing panics under it, and a list is whole at any time.
         self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }

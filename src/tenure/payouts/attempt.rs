@@ -101,7 +101,8 @@ pub(super) async fn make(
     Answered { job, record, stop, outcome }
 }
 
-/// Leave to ask was refused. Whatever else kept a question from being asked says as little as no answer.
+/// It was not asked: leave was refused, or its receiver had asked for a wait. Whatever else kept a question from being asked says as
+/// little as no answer.
 const fn not_asked() -> Outcome {
     Outcome::Cut { departed: false, why: "it was not asked" }
 }

@@ -48,7 +48,7 @@ async fn after(
     reason: Option<&str>,
 ) -> (Claim, std::sync::Arc<dyn bursar::store::TenureStore>) {
     if let Some(reason) = reason {
-        store.note_tenure(old, Some(reason)).await.expect("noted");
+        store.note_end(old, reason, None).await.expect("noted");
     }
     let next = claim(old.term.get() + 1);
     let tenure = tenure(store, &next).await;

@@ -8,15 +8,17 @@
 with given as materialized (
     select g.id, g.attempt, g.fate, g.error, g.again_ms
       from unnest($4::bigint[], $5::integer[], $6::text[], $7::text[], $8::bigint[]) as g (id, attempt, fate, error, again_ms)
+), named as materialized (
+    select i.unit_id from given g join bursar.instruction i on i.id = g.id order by i.unit_id
 ), held as materialized (
+    -- One by one, by their ids alone: of tables that it knows nothing of yet the server would take a run's index, and read all that
+    -- is pending of a large run once per call.
     select u.id, u.attempts
-      from bursar.unit u
-     where u.id in (select i.unit_id from bursar.instruction i join given g on g.id = i.id where i.run_id = $1)
-       and u.run_id = $1
+      from named n
+     cross join lateral (select * from bursar.unit u where u.id = n.unit_id limit 1 for update) u
+     where u.run_id = $1
        and u.election = $2
        and u.state = 'pending'
-     order by u.id
-       for update of u
 ), told as (
     update bursar.instruction i
        set state = case

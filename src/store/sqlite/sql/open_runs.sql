@@ -2,8 +2,9 @@
 -- opened in another election, where the job is of this one or has runs open here: runs of a job take turns, wherever they were
 -- opened. Two selects, each by the index of open runs: an "or", or an index of ticks, would read every one there ever was; so what
 -- a tick opened is told by having no request.
--- Of a job, and of each of its requests, those that are worked on and the oldest and newest beside them, caught up and on time
--- apart: whichever comes next is among them, and a job whose runs pile up hides nobody else's.
+-- Of a job, and of each of its requests, those that are open and the oldest and newest beside them, caught up and on time
+-- apart: one that may go is among them, and a job whose runs pile up hides nobody else's. (Newest first, one that was caught up may
+-- be behind the newest so many, and comes in its turn.)
 -- ?1 election, ?2 how many from each end
 with found as materialized (
     select r.id, r.job_id, r.request_id, r.due_at, r.caught_up, r.state, 0 as elsewhere

@@ -193,7 +193,8 @@ pub async fn units_with_attempts_behind_them_come_after_fresh_ones(bench: &Bench
     for expected in ["a", "b", "a", "b"] {
         let call = mine(tenure.take_calls(&run, 1).await).remove(0);
         assert_eq!(call.key, expected);
-        let stopped = CallFate::Stopped { error: "answered 400".to_owned(), again_in: Duration::from_millis(1) };
+        let stopped =
+            CallFate::Stopped { error: "answered 400".to_owned(), again_in: Duration::from_millis(1), left: false };
         assert_eq!(record(tenure, &run, &call, stopped).await, 1);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -214,6 +215,15 @@ pub async fn a_calls_key_counts_from_the_first_try_that_left(bench: &Bench) {
     assert_eq!(mine(tenure.put_back(run.id, &[]).await), 1);
     let again = take_again(tenure, &run).await;
     assert!(again.age < A_WHILE, "nor of that one: {:?}", again.age);
+    let stopped = |left| CallFate::Stopped { error: "stopped".to_owned(), again_in: Duration::from_millis(1), left };
+    tokio::time::sleep(A_WHILE).await;
+    record(tenure, &run, &again, stopped(false)).await;
+    let again = take_again(tenure, &run).await;
+    assert!(again.age < A_WHILE, "its receiver stopped before it left: {:?}", again.age);
+    tokio::time::sleep(A_WHILE).await;
+    record(tenure, &run, &again, stopped(true)).await;
+    let again = take_again(tenure, &run).await;
+    assert!(again.age >= A_WHILE, "its receiver has seen the key: {:?}", again.age);
     record(tenure, &run, &again, failed(SOON)).await;
     tokio::time::sleep(A_WHILE).await;
     let tried = take_again(tenure, &run).await;
@@ -222,7 +232,7 @@ pub async fn a_calls_key_counts_from_the_first_try_that_left(bench: &Bench) {
     let again = take_again(tenure, &run).await;
     assert!(again.age >= tried.age, "as it was before: {:?}", again.age);
     // A receiver that stops says nothing of the unit.
-    let stopped = CallFate::Stopped { error: "answered 401".to_owned(), again_in: Duration::from_hours(1) };
+    let stopped = CallFate::Stopped { error: "answered 401".to_owned(), again_in: Duration::from_hours(1), left: true };
     record(tenure, &run, &again, stopped).await;
     assert!(mine(tenure.take_calls(&run, 10).await).is_empty(), "its wait is not over");
     let unit = bench.unit(run.id, "a").await;

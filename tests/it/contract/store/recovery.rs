@@ -62,13 +62,13 @@ pub async fn neither_a_planned_end_nor_a_leader_that_lived_on_counts_as_a_death(
     }
     for (term, end) in [(6, "session_lost"), (7, "fenced"), (8, "drain")] {
         mine(leads.begin_work(run.id).await);
-        bench.store.note_tenure(leads.claim(), Some(end)).await.expect("an answer");
+        bench.store.note_end(leads.claim(), end, None).await.expect("an answer");
         let found;
         (leads, found) = succeeded(bench, term).await;
         assert_eq!((found.runs_taken_over, bench.run_state(run.id).await.1), (1, 0), "{end}");
     }
     mine(leads.begin_work(run.id).await);
-    bench.store.note_tenure(leads.claim(), Some("fault")).await.expect("an answer");
+    bench.store.note_end(leads.claim(), "fault", None).await.expect("an answer");
     succeeded(bench, 9).await;
     assert_eq!(bench.run_state(run.id).await.1, 1, "a fault counts");
 }

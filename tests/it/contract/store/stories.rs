@@ -21,7 +21,7 @@ pub async fn a_term_is_told_with_what_it_found_did_and_was_refused(bench: &Bench
     mine(first.begin_work(run.id).await);
     bench.store.halt(&Scope::One(election()), "a drill", &actor()).await.expect("halted");
     bench.store.resume(&Scope::One(election()), "drilled", &actor()).await.expect("resumed");
-    bench.store.note_tenure(&old, Some("session_lost")).await.expect("noted");
+    bench.store.note_end(&old, "session_lost", None).await.expect("noted");
 
     let second = bench.lead(7).await;
     let recovery = mine(second.recover().await);

@@ -126,7 +126,7 @@ pub const ROWS: &[Mutant] = &[
         "S4",
         "a call of unknown outcome is made again although its handler is not idempotent",
         Unit("tenure::fate::tests::what_is_not_known_is_tried_again_only_where_that_is_harmless"),
-        "assertion failed: matches!(fate(unknown(), &retry(), 0, 1, false, 7)",
+        "assertion failed: matches!(fate(unknown(), &retry(), 0, 1, false, true, 7)",
     )
     .and(&[
         Sim("mutants::mutants_that_the_simulator_sees_fall"),
