@@ -10,16 +10,17 @@ use crate::store::{
     ActDone, ApprovalState, ApprovalView, CallWord, DecideOutcome, Decision, GuardedAct, Resolution, Store, StoreError,
 };
 
-/// Approve what another database role asked for, or say no to it. Without a request: what waits.
+/// Approve what another database role asked for, or say no to it. Without a request: what waits
 ///
-/// With `[operator] four_eyes = true`, `payouts resolve`, `payouts release` and `imports revert` file a request instead of
-/// acting. It is carried out by its approval, by another database role than the one that asked (the role that the server
-/// itself names, so it is the one that a client connected as), and only where what is found is what was found when it was asked:
-/// otherwise nothing is done, both are shown, and a new request can be made. --reject says no; the role that asked withdraws by
-/// it.
+/// With `[operator] four_eyes = true`, `payouts resolve`, `payouts release` and `imports
+/// revert` file a request instead of acting. It is carried out by its approval, by another
+/// database role than the one that asked (the role that the server itself names, so it is the
+/// one that a client connected as), and only where what is found is what was found when it was
+/// asked: otherwise nothing is done, both are shown, and a new request can be made. --reject
+/// says no; the role that asked withdraws by it.
 ///
-/// Two pairs of eyes stay asked for in the store, whatever a configuration says; `bursar migrate` with
-/// `four_eyes = false` asks for their end, which waits for an approval too.
+/// Two pairs of eyes stay asked for in the store, whatever a configuration says; `bursar
+/// migrate` with `four_eyes = false` asks for their end, which waits for an approval too.
 ///
 /// Examples:
 ///   bursar approve                     what waits

@@ -15,16 +15,19 @@ use crate::domain::JobName;
 use crate::schedule::{Schedule, backfilled};
 use crate::store::{RequestKind, Store};
 
-/// Have the leader open a run for each tick of a job that fell due in a span.
+/// Have the leader open a run for each tick of a job that fell due in a span
 ///
-/// Files a request, waits until the leader has executed it, and shows the runs: one for each tick that fell due from --from to
-/// --to (both included), with that tick's own cutoff and value date, by the definition in force. They are manual runs: they
-/// stand in no scheduled tick's way, and an entry that is settled already is settled by no other run. They are worked on one
-/// after the other, the oldest first. Neither end may lie in the future of the store's clock, and one more than 400 days before it
-/// needs --force; at most 500 ticks at a time. A request that no leader has taken within --wait is withdrawn: exit code 75, and
-/// nothing will happen.
+/// Files a request, waits until the leader has executed it, and shows the runs: one for each
+/// tick that fell due from --from to --to (both included), with that tick's own cutoff and
+/// value date, by the definition in force. They are manual runs: they stand in no scheduled
+/// tick's way, and an entry that is settled already is settled by no other run. They are worked
+/// on one after the other, the oldest first. Neither end may lie in the future of the store's
+/// clock, and one more than 400 days before it needs --force; at most 500 ticks at a time. A
+/// request that no leader has taken within --wait is withdrawn: exit code 75, and nothing will
+/// happen.
 ///
-/// With --dry-run nothing is filed: the ticks are shown, and of a ledger job what each would settle now.
+/// With --dry-run nothing is filed: the ticks are shown, and of a ledger job what each would
+/// settle now.
 ///
 /// Example: bursar backfill daily-payouts --from 2027-01-04T00:00:00Z --to 2027-01-08T23:59:59Z --reason 'paused last week'
 #[derive(Debug, Args)]

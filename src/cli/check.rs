@@ -30,13 +30,14 @@ const ROUND_TRIP_SHARE: u32 = 20;
 /// How long the coordinator is waited for.
 const MEASURE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Validate configuration and schedule; show what runs next and what to look out for.
+/// Validate configuration and schedule; show what runs next and what to look out for
 ///
-/// Everything that is wrong is reported in one run, each with file, line, key, what was found and what is allowed; the exit
-/// code is then 78. Warnings do not change the exit code. The coordinator is asked for its round trip where it can be
-/// reached, and the store whether it understands the queries of `sql`, `http` and `command` jobs (they are prepared and not
-/// run; one that it does not understand is an error) and whether jobs that are not in the schedule have open carries; nothing
-/// is changed anywhere, so it fits into a pipeline.
+/// Everything that is wrong is reported in one run, each with file, line, key, what was found
+/// and what is allowed; the exit code is then 78. Warnings do not change the exit code. The
+/// coordinator is asked for its round trip where it can be reached, and the store whether it
+/// understands the queries of `sql`, `http` and `command` jobs (they are prepared and not run;
+/// one that it does not understand is an error) and whether jobs that are not in the schedule
+/// have open carries; nothing is changed anywhere, so it fits into a pipeline.
 ///
 /// Example: bursar check --config production.toml --offline
 #[derive(Debug, Args)]

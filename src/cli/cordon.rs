@@ -10,10 +10,11 @@ use super::status::{Seen, look};
 use crate::config::Config;
 use crate::domain::ReplicaId;
 
-/// Keep a replica from leading, until `bursar uncordon`.
+/// Keep a replica from leading, until `bursar uncordon`
 ///
-/// It goes on as a follower. Where it leads, it resigns as planned (it begins nothing new, and waits for answers under way)
-/// within a few seconds. The id is the one that `bursar status` shows; one that is not there now is kept out when it comes.
+/// It goes on as a follower. Where it leads, it resigns as planned (it begins nothing new, and
+/// waits for answers under way) within a few seconds. The id is the one that `bursar status`
+/// shows; one that is not there now is kept out when it comes.
 ///
 /// Example: bursar cordon settle-7f9c --reason 'its host is drained tonight'
 #[derive(Debug, Args)]

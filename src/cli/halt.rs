@@ -11,11 +11,12 @@ use crate::config::{Config, ScheduleFile};
 use crate::domain::ElectionName;
 use crate::store::{HaltReport, Scope, Store};
 
-/// Stop settling and sending, in force with the next transaction.
+/// Stop settling and sending, in force with the next transaction
 ///
-/// Halts every election that the store or the schedule file knows, or one of them. The leader stays; nothing is opened,
-/// claimed, settled or sent until `bursar resume`. Outcomes of what had left before are still recorded. It returns once every
-/// batch that was under way has ended.
+/// Halts every election that the store or the schedule file knows, or one of them. The leader
+/// stays; nothing is opened, claimed, settled or sent until `bursar resume`. Outcomes of what
+/// had left before are still recorded. It returns once every batch that was under way has
+/// ended.
 ///
 /// Example: bursar halt --reason 'fees of source adyen are wrong' --election settlement
 #[derive(Debug, Args)]

@@ -10,11 +10,12 @@ use super::story::tell;
 use crate::domain::ElectionName;
 use crate::store::{ActView, FenceReject, HistoryView, STORIES_TOLD, Store, StoryFilter, TermStory, TermView};
 
-/// Terms and why each ended, fencing rejects, operators' acts; then the stories of the newest terms.
+/// Terms and why each ended, fencing rejects, operators' acts; then the stories of the newest terms
 ///
-/// A story goes from candidacy to the end: how the term was won and how long that took from the end of the one before, when the
-/// store accepted it, what its leader took over, settled and paid, what operators did meanwhile, why it ended, and what of it
-/// was refused afterwards. `--term` tells one of any age and nothing else.
+/// A story goes from candidacy to the end: how the term was won and how long that took from the
+/// end of the one before, when the store accepted it, what its leader took over, settled and
+/// paid, what operators did meanwhile, why it ended, and what of it was refused afterwards.
+/// `--term` tells one of any age and nothing else.
 ///
 /// Example: bursar history --term 8
 #[derive(Debug, Args)]

@@ -12,13 +12,14 @@ use crate::domain::money::Currency;
 use crate::ingest::{self, ParsedFile, Sums};
 use crate::store::{CONFLICTS_SHOWN, ImportConflict, ImportOutcome, NewImport};
 
-/// Bring a file of entries in: all of it or nothing.
+/// Bring a file of entries in: all of it or nothing
 ///
 /// The file is CSV in UTF-8 with the header
-/// `id,merchant,currency,kind,amount,fee,occurred_at,available_at,reference`; amounts
-/// in major units with a point, times in RFC 3339; fee, `available_at` and reference may be empty. Everything that is wrong is
-/// named with its line and column, and then nothing is imported. A second time it changes nothing. The same id with other
-/// content is a conflict: refused, and both are shown. Exit code 1 where it is refused.
+/// `id,merchant,currency,kind,amount,fee,occurred_at,available_at,reference`; amounts in major
+/// units with a point, times in RFC 3339; fee, `available_at` and reference may be empty.
+/// Everything that is wrong is named with its line and column, and then nothing is imported. A
+/// second time it changes nothing. The same id with other content is a conflict: refused, and
+/// both are shown. Exit code 1 where it is refused.
 ///
 /// Examples:
 ///   bursar import captures.csv --source adyen --dry-run    counts and sums, no store needed

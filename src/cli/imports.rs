@@ -31,10 +31,10 @@ pub(super) struct ShowArgs {
     id: i64,
 }
 
-/// Take an import back: open entries are withdrawn, settled ones get opposite adjustments.
+/// Take an import back: open entries are withdrawn, settled ones get opposite adjustments
 ///
-/// Nothing is deleted and no money is edited. The ids of the entries are free again, so that a corrected file can be
-/// imported. A second time it changes nothing.
+/// Nothing is deleted and no money is edited. The ids of the entries are free again, so that a
+/// corrected file can be imported. A second time it changes nothing.
 ///
 /// Example: bursar imports revert 17 --reason 'file of the wrong day'
 #[derive(Debug, Args)]

@@ -15,11 +15,12 @@ use crate::store::{PauseOutcome, Store};
 /// The most names that are shown where a job is not there.
 const NAMES_SHOWN: usize = 20;
 
-/// Pause a job, lastingly: its ticks are recorded as skipped, its open runs go on.
+/// Pause a job, lastingly: its ticks are recorded as skipped, its open runs go on
 ///
-/// In force with the next transaction, through restarts, takeovers and edits of the job, until `bursar unpause`. Ticks are
-/// evaluated as ever, so that each is on record, as skipped and with the reason; so are those that have no outcome yet. `bursar
-/// trigger` opens a run all the same.
+/// In force with the next transaction, through restarts, takeovers and edits of the job, until
+/// `bursar unpause`. Ticks are evaluated as ever, so that each is on record, as skipped and
+/// with the reason; so are those that have no outcome yet. `bursar trigger` opens a run all the
+/// same.
 ///
 /// Example: bursar pause daily-payouts --reason 'fees of source adyen are looked into'
 #[derive(Debug, Args)]
@@ -32,10 +33,10 @@ pub(super) struct PauseArgs {
     reason: String,
 }
 
-/// End a job's pause.
+/// End a job's pause
 ///
-/// Ticks that fell due in it are not caught up, also where nobody led meanwhile. Use `bursar backfill` or `bursar trigger` for
-/// what is wanted after all.
+/// Ticks that fell due in it are not caught up, also where nobody led meanwhile. Use `bursar
+/// backfill` or `bursar trigger` for what is wanted after all.
 ///
 /// Example: bursar unpause daily-payouts --reason 'fees were right'
 #[derive(Debug, Args)]

@@ -58,11 +58,12 @@ pub(super) struct ShowArgs {
     key: String,
 }
 
-/// Let payouts of a run leave that wait for it (`release = "manual"`).
+/// Let payouts of a run leave that wait for it (`release = "manual"`)
 ///
-/// With keys only those: one that is named leaves also where it is held for its amount (`over_limit`), or because it was written
-/// while the job left its payouts in the store (approval): find out first that nobody took it from there. A key of which nothing
-/// waits is named, and then nothing is released.
+/// With keys only those: one that is named leaves also where it is held for its amount
+/// (`over_limit`), or because it was written while the job left its payouts in the store
+/// (approval): find out first that nobody took it from there. A key of which nothing waits is
+/// named, and then nothing is released.
 ///
 /// Example: bursar payouts release 42 --reason 'sums agreed with finance'
 #[derive(Debug, Args)]
@@ -77,11 +78,11 @@ pub(super) struct ReleaseArgs {
     reason: String,
 }
 
-/// Say what came of a payout, where a person has found out.
+/// Say what came of a payout, where a person has found out
 ///
 /// --paid: it was carried out, under this reference.
-/// --not-paid: it was not, and its net comes back as a carry. Only where nothing was ever sent, the receiver no longer knows
-/// the key, or the bank has confirmed it (--bank-confirmed REF).
+/// --not-paid: it was not, and its net comes back as a carry. Only where nothing was ever sent,
+/// the receiver no longer knows the key, or the bank has confirmed it (--bank-confirmed REF).
 /// --returned: it was paid, and the bank sent it back; its net comes back as a carry.
 ///
 /// Example: bursar payouts resolve bq3f… --paid STMT-2027-01-04/17 --reason 'on the statement of the 4th'

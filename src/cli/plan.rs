@@ -19,12 +19,13 @@ use crate::domain::JobName;
 use crate::domain::job::JobDefinition;
 use crate::schedule::{Schedule, ZONE_DATA, zones};
 
-/// Show coming ticks, with what clock changes and holidays do to them; or what an edit would change.
+/// Show coming ticks, with what clock changes and holidays do to them; or what an edit would change
 ///
-/// Works from the schedule file alone: nothing is asked of the store or the coordinator, and nothing is changed. Times are in
-/// UTC and on the job's own clock with its offset. With --against, the file that is running now is compared with this one:
-/// which ticks of the next days are new, gone, or due at another time. An edit fires nothing at once. Ticks that a calendar makes
-/// due at one time are one run: the others are coalesced into it.
+/// Works from the schedule file alone: nothing is asked of the store or the coordinator, and
+/// nothing is changed. Times are in UTC and on the job's own clock with its offset. With
+/// --against, the file that is running now is compared with this one: which ticks of the next
+/// days are new, gone, or due at another time. An edit fires nothing at once. Ticks that a
+/// calendar makes due at one time are one run: the others are coalesced into it.
 ///
 /// Examples: bursar plan --days 31 --job daily-payouts
 ///           bursar plan --schedule edited.toml --against schedule.toml

@@ -16,9 +16,10 @@ pub(super) enum ReceiversCommand {
     Resume(ResumeArgs),
 }
 
-/// End a receiver's stop; its refusals are counted anew.
+/// End a receiver's stop; its refusals are counted anew
 ///
-/// Needed after too many refusals in a row. Any other stop ends by itself once the receiver works again.
+/// Needed after too many refusals in a row. Any other stop ends by itself once the receiver
+/// works again.
 ///
 /// Example: `bursar receivers resume https://bank.internal --reason 'the bank has corrected its limits'`
 #[derive(Debug, Args)]

@@ -16,19 +16,23 @@ use super::output::{Output, dash};
 use crate::ingest::{StatementLine, load_statement};
 use crate::store::PAYOUTS_REPORTED;
 
-/// Compare a bank statement with the payouts. Changes nothing.
+/// Compare a bank statement with the payouts
 ///
-/// The file is CSV in UTF-8 with the header `key,reference,amount,currency,value_date`: what the bank paid, a payout's key (the
-/// end-to-end id) and the bank's reference (one of them may be empty), the amount in major units, above 0, and a date. Everything
-/// that is wrong is named with its line and column, and then nothing is compared.
+/// The file is CSV in UTF-8 with the header `key,reference,amount,currency,value_date`: what
+/// the bank paid, a payout's key (the end-to-end id) and the bank's reference (one of them may
+/// be empty), the amount in major units, above 0, and a date. Everything that is wrong is named
+/// with its line and column, and then nothing is compared. Nothing is changed.
 ///
-/// matched               the same amount and currency, and paid with us; another value date is noted
+/// matched               the same amount and currency, and paid with us; another value date is
+///                       noted
 /// amount differs        the same key, or reference, with another amount or currency
-/// not paid with us      the bank paid what is pending, unknown, held or rejected: see `payouts resolve`
+/// not paid with us      the bank paid what is pending, unknown, held or rejected: see
+///                       `payouts resolve`
 /// paid twice            an earlier line is the same payment
 /// reference of several  no key of ours, and several payouts have the reference
 /// unknown to us         neither key nor reference is known
-/// not in the statement  paid with a value date in the days of the statement (from its first to its last, or --from and --to)
+/// not in the statement  paid with a value date in the days of the statement (from its first to
+///                       its last, or --from and --to)
 ///
 /// Exit code 0 where every line is matched and no payout is missing, else 1.
 ///

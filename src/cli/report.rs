@@ -10,24 +10,29 @@ use super::request;
 use crate::domain::JobName;
 use crate::store::{ReportedPayout, RollForward, RunReport};
 
-/// What a run brought in, paid and carried, per currency to the last minor unit, and its payouts.
+/// What a run brought in, paid and carried, per currency to the last minor unit, and its payouts
 ///
 /// brought forward + imported - fees - paid - in flight = carried forward
 ///
-/// brought forward  carries of earlier runs of the job that this run's units took; below 0: owed by merchants
-/// imported         amounts of all other entries that they took (with the opposites of reverted imports)
+/// brought forward  carries of earlier runs of the job that this run's units took; below 0:
+///                  owed by merchants
+/// imported         amounts of all other entries that they took (with the opposites of
+///                  reverted imports)
 /// fees             fees of those entries
 /// paid             payouts of the run that are paid
 /// in flight        payouts that are not final: pending, sending, unknown, held
-/// carried forward  carries that came of it: nets that were negative or too small, and what rejected and returned payouts gave
-///                  back, whenever that was (of which: the three)
+/// carried forward  carries that came of it: nets that were negative or too small, and what
+///                  rejected and returned payouts gave back, whenever that was (of which: the
+///                  three)
 /// still open       what of those carries no later run has taken yet
 ///
-/// Entries that are open are in no report until a run takes them. Each figure is read from its own rows and compared with the
-/// units' nets and the journal; where anything differs by one minor unit it is said, and the exit code is 1.
+/// Entries that are open are in no report until a run takes them. Each figure is read from its
+/// own rows and compared with the units' nets and the journal; where anything differs by one
+/// minor unit it is said, and the exit code is 1.
 ///
-/// --csv: one file of two kinds of line. `sum` lines have run, currency and the figures, and `yes` or `no` in `balanced`;
-/// `payout` lines have run, currency and what belongs to the payout. Columns of the other kind are empty.
+/// --csv: one file of two kinds of line. `sum` lines have run, currency and the figures, and
+/// `yes` or `no` in `balanced`; `payout` lines have run, currency and what belongs to the
+/// payout. Columns of the other kind are empty.
 ///
 /// Example: bursar report daily-payouts --tick 2027-01-04T17:30:00Z --csv
 #[derive(Debug, Args)]

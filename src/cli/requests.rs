@@ -16,9 +16,10 @@ pub(super) enum RequestsCommand {
     Withdraw(WithdrawArgs),
 }
 
-/// Take a request back that still waits: no leader executes it.
+/// Take a request back that still waits: no leader executes it
 ///
-/// It is either withdrawn or executed, never both; one that was executed already is refused here, with its run.
+/// It is either withdrawn or executed, never both; one that was executed already is refused
+/// here, with its run.
 ///
 /// Example: bursar requests withdraw 0b6f4a1e-93d2-4c57-8a0e-5d1f6e7c8b90 --reason 'asked for twice'
 #[derive(Debug, Args)]

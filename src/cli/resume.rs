@@ -18,15 +18,18 @@ use crate::store::Store;
 /// How often the fence is looked at while a leader makes room for one with a higher term.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Take a halt back.
+/// Take a halt back
 ///
-/// Resumes every election, or one. Ticks that fell in between are judged by their job's misfire policy. Where the store was
-/// found to have forgotten (restored, or another one promoted), resuming takes it as it is now as the new baseline. Requests that
-/// wait are executed: `bursar requests list` shows them before, and the answer says how many there are.
+/// Resumes every election, or one. Ticks that fell in between are judged by their job's misfire
+/// policy. Where the store was found to have forgotten (restored, or another one promoted),
+/// resuming takes it as it is now as the new baseline. Requests that wait are executed: `bursar
+/// requests list` shows them before, and the answer says how many there are.
 ///
-/// With --term-above the next term of that election is above what receivers have seen, and whoever leads with a lower one makes
-/// room first: for a coordinator and a store that were restored together, as is always so with elections in the database. Terms
-/// are never lowered, so one that is far above both the term issued and the fence (by more than 1000000000) is refused.
+/// With --term-above the next term of that election is above what receivers have seen, and
+/// whoever leads with a lower one makes room first: for a coordinator and a store that were
+/// restored together, as is always so with elections in the database. Terms are never lowered,
+/// so one that is far above both the term issued and the fence (by more than 1000000000) is
+/// refused.
 ///
 /// Example: bursar resume --reason 'fees corrected, import 17 reverted'
 #[derive(Debug, Args)]

@@ -25,11 +25,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Terms of the history that are read: several elections may have changed meanwhile.
 const TERMS: u32 = 50;
 
-/// Hand an election over to another replica, as planned.
+/// Hand an election over to another replica, as planned
 ///
-/// The leader begins nothing new, waits for answers under way, ends its tenure, and puts its successor in its place in one
-/// transaction, so that nobody has to be elected. Where the successor cannot take it over, whoever is first gets it. Shown is
-/// the time from the end of the one tenure to the first work of the next, by the store's clock.
+/// The leader begins nothing new, waits for answers under way, ends its tenure, and puts its
+/// successor in its place in one transaction, so that nobody has to be elected. Where the
+/// successor cannot take it over, whoever is first gets it. Shown is the time from the end of
+/// the one tenure to the first work of the next, by the store's clock.
 ///
 /// Example: bursar transfer --to settle-7f9c --reason 'the host of the leader is drained'
 #[derive(Debug, Args)]

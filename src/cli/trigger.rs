@@ -14,13 +14,14 @@ use super::request;
 use crate::domain::JobName;
 use crate::store::{RequestKind, Store};
 
-/// Have the leader open a run of a job now, beside its schedule.
+/// Have the leader open a run of a job now, beside its schedule
 ///
-/// Files a request, waits until the leader has executed it, and shows the run. A manual run does not stand in a scheduled
-/// tick's way: that one runs all the same. Without --tick and --cutoff both are the store's time at which the leader
-/// executes the request; neither may lie after it, and a tick more than 400 days before it needs --force. A request that no
-/// leader has taken within --wait is withdrawn: exit code 75, and nothing will happen. With --dry-run nothing is filed, and what
-/// a run of a ledger job would settle now is shown.
+/// Files a request, waits until the leader has executed it, and shows the run. A manual run
+/// does not stand in a scheduled tick's way: that one runs all the same. Without --tick and
+/// --cutoff both are the store's time at which the leader executes the request; neither may lie
+/// after it, and a tick more than 400 days before it needs --force. A request that no leader
+/// has taken within --wait is withdrawn: exit code 75, and nothing will happen. With --dry-run
+/// nothing is filed, and what a run of a ledger job would settle now is shown.
 ///
 /// Example: bursar trigger daily-payouts --cutoff 2027-01-04T17:00:00Z --reason 'late file of source adyen'
 #[derive(Debug, Args)]

@@ -43,10 +43,11 @@ pub(super) struct ListArgs {
     limit: u32,
 }
 
-/// One unit of a run with its whole history.
+/// One unit of a run with its whole history
 ///
-/// What it bound, the lines that were posted, its requests, each try of them (when, under which term, what came of it; tries from
-/// before they were kept have no row), and what operators did about it.
+/// What it bound, the lines that were posted, its requests, each try of them (when, under which
+/// term, what came of it; tries from before they were kept have no row), and what operators did
+/// about it.
 ///
 /// Example: bursar units show 42 EUR:merchant-17
 #[derive(Debug, Args)]
@@ -58,7 +59,7 @@ pub(super) struct ShowArgs {
     key: String,
 }
 
-/// Have the leader try units again that were set aside; their run is reopened.
+/// Have the leader try units again that were set aside; their run is reopened
 ///
 /// Example: bursar units retry 42 EUR:merchant-17 GBP:merchant-3 --reason 'bank account corrected'
 #[derive(Debug, Args)]
@@ -79,13 +80,16 @@ pub(super) struct RetryArgs {
     waiting: request::Waiting,
 }
 
-/// Say what came of a unit of an outside handler (http, command), where a person has found out.
+/// Say what came of a unit of an outside handler (http, command), where a person has found out
 ///
-/// For a unit that is set aside: its call is held because nobody knows its outcome, or was refused for good.
+/// For a unit that is set aside: its call is held because nobody knows its outcome, or was
+/// refused for good.
 /// --done: it was carried out, under this reference. The unit is settled.
-/// --not-done: it was not and will not be. The unit has come to nothing (empty): it is not tried again, and its key is free for
-/// the next run of the job. Where its outcome is unknown only once the receiver no longer knows the call's key, or with its word
-/// for it (--bank-confirmed REF); of a program's, which has ended, always. To have it tried again in this run instead: units retry.
+/// --not-done: it was not and will not be. The unit has come to nothing (empty): it is not
+/// tried again, and its key is free for the next run of the job. Where its outcome is unknown
+/// only once the receiver no longer knows the call's key, or with its word for it
+/// (--bank-confirmed REF); of a program's, which has ended, always. To have it tried again in
+/// this run instead: units retry.
 ///
 /// Example: bursar units resolve 42 partner-7 --done NET-2027-01-04/3 --reason 'on their list of the 4th'
 #[derive(Debug, Args)]
