@@ -144,8 +144,8 @@ impl From<&str> for SecretSource {
     }
 }
 
-/// Reads a regular file of at most so many bytes, and nothing else: a pipe without a writer would be waited for for ever. It has
-/// [`READ_WITHIN`] to answer: one on a file system that hangs keeps a thread for blocking work, and nobody waits for it.
+/// Reads a regular file of at most so many bytes, and nothing else: a pipe without a writer would be waited for for ever. It has 300
+/// milliseconds to answer: one on a file system that hangs keeps a thread for blocking work, and nobody waits for it.
 ///
 /// # Errors
 /// What is wrong with it; nothing of its content.
