@@ -15,7 +15,7 @@ use crate::seeds_of_another_process;
 const SEEN: &[(&str, u64, &str)] = &[
     ("calls.unknown-made-again", 18, "unit_has_one_effect"),
     ("calls.unknown-take-taken-for-failed", 153, "1 units pending"),
-    ("http.5xx-taken-for-undone", 41, "was booked 2 times"),
+    ("http.5xx-taken-for-undone", 78, "was booked 2 times"),
 ];
 
 /// What the seed said with the mutant on, where it did not fail as it should.
