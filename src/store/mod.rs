@@ -36,6 +36,7 @@ mod stories;
 mod tenure_port;
 mod tries;
 mod unit_history;
+mod untold;
 mod users_statement;
 mod views;
 mod wishes;

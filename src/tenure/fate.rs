@@ -33,6 +33,7 @@ pub(super) fn fate(
             CallFate::Stopped { error: "answered 412".to_owned(), again_in: Duration::ZERO, left }
         }
         CallOutcome::Stopped { reason: _, why: error } => {
+            let left = left && !crate::mutant!("calls.stopped-not-counted");
             CallFate::Stopped { error, again_in: retry.backoff(charged.saturating_add(1), random), left }
         }
         // No attempt at the unit: how long that can go on, its key's validity says.

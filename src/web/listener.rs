@@ -1,7 +1,8 @@
 //! Connections with bounds: so many at a time, each with so much time for a request, and so large a head.
 //!
 //! Why not let further ones wait: whoever opens many and says nothing, or speaks slowly, would keep the health checks out. So
-//! each is let in, and whoever has gone longest without a request makes room. A health check comes, is answered and goes.
+//! each is let in, and whoever has gone longest without a request makes room, once it has had the time to ask. A health check
+//! comes, is answered and goes.
 //!
 //! Deliberately absent: addresses of clients. All that ask may come from one (a proxy, a node's kubelet).
 

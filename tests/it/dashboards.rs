@@ -192,13 +192,16 @@ fn the_pictures_of_the_boards_are_there() {
     }
 }
 
-/// Alone: on a busy machine promtool was seen to ask for an alert before it was there.
-mod timed {
-    use super::promtool;
+#[test]
+fn the_rules_are_valid_and_pass_their_tests() {
+    promtool(&["check", "rules", "rules.yaml"]);
+    promtool(&["test", "rules", "rules_test.yaml"]);
+}
 
-    #[test]
-    fn the_rules_are_valid_and_pass_their_tests() {
-        promtool(&["check", "rules", "rules.yaml"]);
-        promtool(&["test", "rules", "rules_test.yaml"]);
-    }
+#[test]
+fn each_group_of_rules_has_its_place_in_the_order_that_their_tests_evaluate_them_in() {
+    let rules = read("dashboards/rules.yaml");
+    let groups: Vec<&str> = rules.lines().filter_map(|line| line.strip_prefix("  - name: ")).collect();
+    let order = format!("group_eval_order: [{}]", groups.join(", "));
+    assert!(read("dashboards/rules_test.yaml").contains(&order), "expected: {order}");
 }

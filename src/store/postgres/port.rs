@@ -96,7 +96,7 @@ impl Store for PgStore {
 
     async fn note_end(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) -> Result<(), StoreError> {
         // Before it is tried: whoever waits may give up, and then it is said again with the next health check.
-        self.end_to_tell(claim, reason, at);
+        self.untold.remember(claim, reason, at);
         self.tell_ends().await
     }
 

@@ -1,9 +1,8 @@
 //! The store of one process: its control pool, and where its tenures and commands get their sessions from.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -14,8 +13,8 @@ use super::sessions::{Held, Purpose, Sessions};
 use super::settings::{PgSettings, Way};
 use super::tx::{Done, ONE_SNAPSHOT, READ_COMMITTED, Tx, begin};
 use super::within::{CONTROL, within};
-use crate::domain::Claim;
 use crate::store::StoreError;
+use crate::store::untold::UntoldEnds;
 
 /// Sessions of the control pool: eligibility, status, refusals, and ending other sessions must never wait for work.
 pub const CONTROL_CONNECTIONS: u32 = 3;
@@ -28,16 +27,6 @@ const READING: usize = 1;
 
 /// The longest wait for a free control session.
 const CONTROL_ACQUIRE: Duration = Duration::from_secs(5);
-
-/// Ends of tenures that are remembered while the store is away.
-const UNTOLD: usize = 100;
-
-/// How a tenure ended, and when, where that is known.
-#[derive(Debug, Clone)]
-struct End {
-    reason: String,
-    at: Option<DateTime<Utc>>,
-}
 
 /// The store on PostgreSQL.
 #[derive(Debug)]
@@ -52,8 +41,8 @@ pub struct PgStore {
     pub(super) advancing: Semaphore,
     /// Readings for people.
     pub(super) reading: Semaphore,
-    /// Ends of tenures that the store was not told of yet: a leader whose end is not on record counts as dead.
-    untold: Mutex<Vec<(Claim, End)>>,
+    /// Ends of tenures of this process.
+    pub(super) untold: UntoldEnds,
     /// Lost advances that are being written down.
     pub(super) notes: TaskTracker,
     deployment_id: OnceLock<Uuid>,
@@ -75,7 +64,7 @@ impl PgStore {
             places: settings.shares.map(Places::new),
             advancing: Semaphore::new(ADVANCING),
             reading: Semaphore::new(READING),
-            untold: Mutex::new(Vec::new()),
+            untold: UntoldEnds::default(),
             notes: TaskTracker::new(),
             deployment_id: OnceLock::new(),
             fitness: super::fitness::Fitness::default(),
@@ -119,31 +108,17 @@ impl PgStore {
         Ok(*self.deployment_id.get_or_init(|| id))
     }
 
-    /// Remembers how a tenure ended until the store was told.
-    pub(super) fn end_to_tell(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) {
-        let mut untold = self.untold();
-        if untold.len() >= UNTOLD {
-            untold.remove(0);
-        }
-        untold.push((claim.clone(), End { reason: reason.to_owned(), at }));
-    }
-
     /// Tells the store how tenures of this process ended; what it could not be told is said again the next time.
     pub(super) async fn tell_ends(&self) -> Result<(), StoreError> {
         let operation = "note_end";
         loop {
-            let Some((claim, end)) = self.untold().first().cloned() else { return Ok(()) };
+            let Some(end) = self.untold.next() else { return Ok(()) };
             let mut held = self.control.acquire(operation).await?;
-            let noting = super::binding::note_end(held.connection(), &claim, &end.reason, end.at);
+            let noting = super::binding::note_end(held.connection(), &end.claim, &end.reason, end.at);
             within(operation, CONTROL, noting).await?;
             held.give_back();
-            self.untold().retain(|(told, _)| *told != claim);
+            self.untold.told(&end.claim);
         }
-    }
-
-    fn untold(&self) -> MutexGuard<'_, Vec<(Claim, End)>> {
-        // Nothing panics under it, and a list is whole at any time.
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A transaction of the control pool: short, unfenced.

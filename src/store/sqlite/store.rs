@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -18,8 +17,8 @@ use super::sessions::{Purpose, Sessions};
 use super::settings::SqliteSettings;
 use super::tx::{Done, Tx, begin_immediate, read};
 use super::within::{CONTROL, within};
-use crate::domain::Claim;
 use crate::store::StoreError;
+use crate::store::untold::UntoldEnds;
 
 /// Sessions of the control set: eligibility, status and refusals must never wait for work.
 pub const CONTROL_CONNECTIONS: u32 = 3;
@@ -33,16 +32,6 @@ const READING: usize = 1;
 /// The longest wait for a free control session.
 const CONTROL_ACQUIRE: Duration = Duration::from_secs(5);
 
-/// Ends of tenures that are remembered while the store cannot be written.
-const UNTOLD: usize = 100;
-
-/// How a tenure ended, and when, where that is known.
-#[derive(Debug, Clone)]
-struct End {
-    reason: String,
-    at: Option<DateTime<Utc>>,
-}
-
 /// The store on SQLite.
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -54,8 +43,8 @@ pub struct SqliteStore {
     pub(super) commands: Arc<Sessions>,
     /// Readings for people.
     pub(super) reading: Semaphore,
-    /// Ends of tenures that the store was not told of yet: a leader whose end is not on record counts as dead.
-    untold: Mutex<Vec<(Claim, End)>>,
+    /// Ends of tenures of this process.
+    pub(super) untold: UntoldEnds,
     /// Refusals that are being written down.
     pub(super) notes: TaskTracker,
     pub(super) log_size: LogSize,
@@ -75,7 +64,7 @@ impl SqliteStore {
             file,
             replica: settings.replica.clone(),
             reading: Semaphore::new(READING),
-            untold: Mutex::new(Vec::new()),
+            untold: UntoldEnds::default(),
             notes: TaskTracker::new(),
             log_size: LogSize::default(),
             deployment_id: OnceLock::new(),
@@ -116,36 +105,22 @@ impl SqliteStore {
         Ok(*self.deployment_id.get_or_init(|| deployment))
     }
 
-    /// Remembers how a tenure ended until the store was told.
-    pub(super) fn end_to_tell(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) {
-        let mut untold = self.untold();
-        if untold.len() >= UNTOLD {
-            untold.remove(0);
-        }
-        untold.push((claim.clone(), End { reason: reason.to_owned(), at }));
-    }
-
     /// Tells the store how tenures of this process ended; what it could not be told is said again the next time.
     pub(super) async fn tell_ends(&self) -> Result<(), StoreError> {
         let operation = "note_end";
         loop {
-            let Some((claim, end)) = self.untold().first().cloned() else { return Ok(()) };
+            let Some(end) = self.untold.next() else { return Ok(()) };
             let mut tx = self.control_tx(operation).await?;
             let worked =
-                within(operation, CONTROL, super::binding::note_end(tx.conn(), &claim, &end.reason, end.at)).await;
+                within(operation, CONTROL, super::binding::note_end(tx.conn(), &end.claim, &end.reason, end.at)).await;
             finish(tx, worked).await?;
-            self.untold().retain(|(told, _)| *told != claim);
+            self.untold.told(&end.claim);
         }
     }
 
     pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
         // Nothing panics under it.
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn untold(&self) -> MutexGuard<'_, Vec<(Claim, End)>> {
-        // Nothing panics under it, and a list is whole at any time.
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A transaction that writes: short, unfenced.

@@ -25,6 +25,22 @@ async fn refused(path: &Path) -> StoreError {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_closes_a_file_last_leaves_no_log_beside_it() {
+    let path = path();
+    let log = PathBuf::from(format!("{}-wal", path.display()));
+    // Two connections that close at one moment meet in some rounds only.
+    for round in 0..40 {
+        let store = store(&path).await;
+        let (health, now, migrated, again) =
+            tokio::join!(store.health(), store.now(), store.migrate(), store.migrate());
+        assert!(health.is_ok() && now.is_ok() && migrated.is_ok() && again.is_ok(), "{health:?} {migrated:?}");
+        assert!(log.exists(), "connections are open");
+        store.close().await;
+        assert!(!log.exists(), "round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_no_database_is_left_alone() {
     let path = path();
     std::fs::write(&path, "id,merchant,currency\n".repeat(300)).expect("written");

@@ -44,6 +44,8 @@ pub async fn a_call_is_taken_once_recorded_once_and_settles_its_unit(bench: &Ben
     assert_eq!(one.len() + other.len(), 1, "what is on the wire is not taken again");
     let pending = mine(tenure.finish_run(run.id).await);
     assert_eq!(pending, FinishOutcome::Pending { units: 3, fresh: 0, next_in: None });
+    let figures = bench.store.figures(&leads.claim().election).await.expect("an answer");
+    assert_eq!(figures.payouts, [], "calls on the wire are no payouts");
     for call in first.iter().chain(&one).chain(&other) {
         assert_eq!(record(tenure, &run, call, CallFate::Done).await, 1);
         let before = bench.picture().await;

@@ -132,6 +132,13 @@ pub const ROWS: &[Mutant] = &[
         Sim("mutants::mutants_that_the_simulator_sees_fall"),
     ]),
     row(
+        "calls.stopped-not-counted",
+        "S4",
+        "a call that was answered with a stop counts as never sent, so that its key is used past its validity",
+        Unit("tenure::fate::tests::a_receiver_is_waited_for_as_long_as_it_asks_and_a_stopped_one_costs_no_attempt"),
+        "assertion failed: matches!(fate(stopped, &retry(), 2, 1, false, true, 7)",
+    ),
+    row(
         "calls.unknown-take-taken-for-failed",
         "L4",
         "calls of a take that was committed and not answered stay on the wire, in nobody's hands",
