@@ -4,11 +4,14 @@
 
 Without --config it runs on files of SQLite in a temporary folder; with it, on what that configuration names (its schedule file is
 replaced). Printed: the time from start to ready and to all jobs being in the store, the memory then, the time that an edit of one job
-takes to be in force, and how late the runs of the jobs that are due together were opened, as the store recorded it.
+takes to be in force, and how late the runs of the jobs that are due together were opened: as the store recorded it, and as the
+replica's log has it, whose line comes once all is committed.
 """
 
 import argparse
+import datetime
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -66,7 +69,8 @@ def measure(arguments, config, folder):
     log = folder / "replica.log"
     began = time.monotonic()
     with log.open("w") as out:
-        replica = subprocess.Popen([arguments.binary, "--config", str(config), "run"], cwd=folder, stdout=out, stderr=out)
+        replica = subprocess.Popen([arguments.binary, "--config", str(config), "run"], cwd=folder, stdout=out, stderr=out,
+                                   env=os.environ | {"BURSAR__LOG__FORMAT": "text"})
     try:
         wait(lambda: (address := listening(log.read_text())) and ready(address), "the replica is ready", log)
         print(f"{arguments.jobs} jobs: ready after {time.monotonic() - began:.1f} s", end="", flush=True)
@@ -82,12 +86,31 @@ def measure(arguments, config, folder):
         runs = command("runs", "list", "--limit", "10000", "--json")
         ticks = sorted({run["tick"] for run in runs})[-arguments.minutes:]
         late = sorted(run["lateness_ms"] for run in runs if run["tick"] in ticks)
-        at = lambda part: late[min(len(late) - 1, int(len(late) * part))]
-        print(f"{len(ticks)} minutes with {arguments.together} jobs each, {len(late)} runs: opened {at(0.5)} ms late at p50, "
-              f"{at(0.99)} ms at p99, {late[-1]} ms at most; {resident(replica.pid)[0]:.0f} MB resident")
+        print(f"{len(ticks)} minutes with {arguments.together} jobs each, {len(late)} runs: opened late by "
+              f"{spread(late)}; in the log by {spread(logged(log, ticks))}; {resident(replica.pid)[0]:.0f} MB resident")
     finally:
         replica.kill()
         replica.wait()
+
+
+def spread(late):
+    """Milliseconds in order, as text."""
+    at = lambda part: late[min(len(late) - 1, int(len(late) * part))]
+    return f"{at(0.5):.0f} ms at p50, {at(0.99):.0f} at p99, {late[-1]:.0f} at most" if late else "nothing"
+
+
+def logged(log, ticks):
+    """How late the log speaks of the ticks, in milliseconds, in order."""
+    ticks = {datetime.datetime.fromisoformat(tick) for tick in ticks}
+    late = []
+    for line in log.read_text().splitlines():
+        if " tick=" not in line or "outcome=" not in line:
+            continue
+        written = datetime.datetime.fromisoformat(line.split()[0])
+        tick = datetime.datetime.fromisoformat(line.split(" tick=")[1].split(" outcome")[0].replace(" UTC", "+00:00"))
+        if tick in ticks:
+            late.append((written - tick).total_seconds() * 1000)
+    return sorted(late)
 
 
 def wait(asked, what, log):

@@ -8,7 +8,8 @@ const CONTROL_CONNECTIONS: u32 = 4;
 /// How the connections of a process are shared out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shares {
-    /// What one tenure may open: its own for batches, one for its sweep and records, and those that it gets permits for.
+    /// What one tenure may open: its own for batches, one for its sweep and records, and those that it gets permits for. Where it
+    /// has three, a sweep with much to record uses two of them.
     pub(super) of_a_tenure: u32,
     /// Batches of all tenures, beyond the one that each may always have.
     pub(super) permits: usize,

@@ -29,6 +29,7 @@ mod port;
 mod preview;
 mod readable;
 mod receivers;
+mod recording;
 mod records;
 mod report;
 mod requests;

@@ -117,6 +117,24 @@ impl TickFate {
             Self::Missed(_) => "missed",
         }
     }
+
+    /// Why a tick has no work.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Open { .. } => None,
+            Self::Skipped(why) | Self::Coalesced(why) | Self::Missed(why) => Some(why),
+        }
+    }
+
+    /// Whether it is opened past its grace.
+    #[must_use]
+    pub const fn is_caught_up(&self) -> bool {
+        match self {
+            Self::Open { caught_up } => *caught_up,
+            Self::Skipped(_) | Self::Coalesced(_) | Self::Missed(_) => false,
+        }
+    }
 }
 
 /// One tick with its outcome.

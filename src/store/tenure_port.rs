@@ -107,12 +107,18 @@ pub trait TenureStore: Send + Sync {
     /// *Begin.* Ticks, their runs and `evaluated_until`, together.
     async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome>;
 
+    /// Transactions that it works on at the same time, where there is enough to do; at least one.
+    fn writers(&self) -> usize {
+        1
+    }
+
     /// *Begin.* The same for several jobs, each of them once, in the order of the records. One transaction in the stores that a
-    /// deployment has: of all or of none, apart from jobs that are not as they were read.
-    async fn record_many(&self, records: Vec<TicksRecord>) -> Fenced<Vec<TicksOutcome>> {
+    /// deployment has: of all or of none, apart from jobs that are not as they were
+    /// read, or not due yet at the store's clock.
+    async fn record_many(&self, records: &[TicksRecord]) -> Fenced<Vec<TicksOutcome>> {
         let mut outcomes = Vec::with_capacity(records.len());
         for record in records {
-            match self.record_ticks(record).await? {
+            match self.record_ticks(record.clone()).await? {
                 Entered::Mine(outcome) => outcomes.push(outcome),
                 Entered::Fenced(found) => return Ok(Entered::Fenced(found)),
                 Entered::Halted(halt) => return Ok(Entered::Halted(halt)),

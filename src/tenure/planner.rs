@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::future::join_all;
 
 use super::known::Known;
 use super::scope::{Stop, Tenure};
@@ -20,11 +21,15 @@ use crate::store::{JobRow, JobsView, TickFate, TickRecord, TicksOutcome, TicksRe
 const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
 /// Jobs that were read ahead are used no longer than that.
 const STALE: TimeDelta = TimeDelta::seconds(2);
+/// How far a reckoned time may lie ahead of the store's clock.
+const RECKONED: TimeDelta = TimeDelta::milliseconds(100);
 /// How far the store's clock may lie behind what was evaluated before that is an alert.
 pub(super) const STEPPED_BACK: TimeDelta = TimeDelta::seconds(5);
 
-/// Jobs whose ticks are recorded in one transaction.
-const TOGETHER: usize = 500;
+/// Jobs whose ticks are decided and recorded in one go.
+const TOGETHER: usize = 1_000;
+/// Not fewer of them make a transaction of their own, for a store that writes several at a time.
+const APART: usize = 250;
 /// A job with more ticks than that, after an absence, is recorded by itself.
 const FEW: usize = 20;
 
@@ -161,8 +166,7 @@ pub(super) async fn evaluate(
         }
     }
     if let Some(last_due) = last_due.filter(|_| is_ahead) {
-        // What was only reckoned may be a little ahead of the store's own clock, which would refuse it.
-        view.now = last_due;
+        view.now = decided_at(view.now, last_due);
     }
     for together in due.chunks(TOGETHER) {
         evaluate_together(tenure, &mut view.jobs, together, view.now).await?;
@@ -184,12 +188,18 @@ pub(super) async fn evaluate(
     Ok(next_due)
 }
 
+/// The time at which ticks are decided on where it was only reckoned: the store's own clock may lie a little behind it, and refuses
+/// what it has not reached. The due time that was waited for is safe; of one long past the lateness counts.
+fn decided_at(reckoned: DateTime<Utc>, last_due: DateTime<Utc>) -> DateTime<Utc> {
+    last_due.max(reckoned - RECKONED)
+}
+
 fn unreadable(tenure: &Tenure, row: &JobRow, error: &ScheduleError) {
     tracing::error!(claim = %tenure.claim, job = %row.definition.name, %error, "the job's timing cannot be read");
 }
 
-/// Records what is due of several jobs in one transaction, so that those of one instant are not late for each other's sake. Where
-/// that fails, each is recorded by itself: one job's trouble is not that of the others.
+/// Records what is due of several jobs in as few transactions as the store works on at a time, so that those of one instant are not
+/// late for each other's sake. Where one fails, each of its jobs is recorded by itself: one job's trouble is not that of the others.
 async fn evaluate_together(
     tenure: &Tenure,
     rows: &mut [JobRow],
@@ -216,7 +226,7 @@ async fn evaluate_together(
         }
         let ticks = self::records(&scan);
         records.push(TicksRecord { job: row.clone(), evaluated_until: scan.evaluated_until, ticks });
-        scans.push((*place, scan));
+        scans.push((*place, schedule, scan));
     }
     for (place, schedule) in long {
         alone(tenure, schedule, &mut rows[place], now).await?;
@@ -225,32 +235,50 @@ async fn evaluate_together(
         return Ok(());
     }
     crate::point!("tenure.tick.before_record");
-    let outcomes = match tenure.begin("record_ticks", || tenure.store.record_many(records.clone())).await {
-        Ok(outcomes) => outcomes,
-        Err(Stop::Failed(error)) => {
-            tracing::warn!(claim = %tenure.claim, %error, jobs = due.len(), "ticks could not be recorded together; now one by one");
-            for (place, schedule) in due {
-                alone(tenure, schedule, &mut rows[*place], now).await?;
+    let part = records.len().div_ceil(tenure.store.writers()).max(APART);
+    // Each to its end, also where another stops: none is given up while its COMMIT is under way. All else is done before or after,
+    // since a transaction that waits for it keeps its locks.
+    let recording = records.chunks(part).map(|part| tenure.begin("record_ticks", || tenure.store.record_many(part)));
+    let outcomes = join_all(recording).await;
+    let mut failed = Vec::new();
+    let mut stopped = Ok(());
+    for (scans, outcomes) in scans.chunks(part).zip(outcomes) {
+        match outcomes {
+            Ok(outcomes) => {
+                for ((place, _, scan), outcome) in scans.iter().zip(outcomes) {
+                    after_recording(tenure, &mut rows[*place], scan, outcome);
+                }
             }
-            return Ok(());
-        }
-        Err(stop @ (Stop::Ending | Stop::Halted)) => return Err(stop),
-    };
-    for ((place, scan), outcome) in scans.iter().zip(outcomes) {
-        let row = &mut rows[*place];
-        match outcome {
-            TicksOutcome::Recorded { opened, duplicates } => {
-                recorded(tenure, row, scan, &opened, duplicates);
-                row.evaluated_until = scan.evaluated_until;
+            Err(Stop::Failed(error)) => {
+                let jobs = scans.len();
+                tracing::warn!(claim = %tenure.claim, %error, jobs, "ticks could not be recorded together; now one by one");
+                failed.extend(scans);
             }
-            TicksOutcome::Moved => {}
-            TicksOutcome::NotYet { now } => {
-                let moment = clock::boottime();
-                tenure.clock.learn(moment, moment, now);
-            }
+            Err(stop @ (Stop::Ending | Stop::Halted)) => stopped = Err(stop),
         }
     }
+    stopped?;
+    for (place, schedule, _) in failed {
+        alone(tenure, schedule, &mut rows[*place], now).await?;
+    }
     Ok(())
+}
+
+/// What follows from how a job's ticks were recorded. Answers whether there can be more of them.
+fn after_recording(tenure: &Tenure, row: &mut JobRow, scan: &Scan, outcome: TicksOutcome) -> bool {
+    match outcome {
+        TicksOutcome::Recorded { opened, duplicates } => {
+            recorded(tenure, row, scan, &opened, duplicates);
+            row.evaluated_until = scan.evaluated_until;
+            scan.more
+        }
+        TicksOutcome::Moved => false,
+        TicksOutcome::NotYet { now } => {
+            let moment = clock::boottime();
+            tenure.clock.learn(moment, moment, now);
+            false
+        }
+    }
 }
 
 /// The jobs among these that have a run open which a tick opened, where that makes a difference: with `overlap = "skip"`.
@@ -288,19 +316,8 @@ async fn evaluate_one(tenure: &Tenure, schedule: &Schedule, row: &mut JobRow, no
         };
         let record = TicksRecord { job: row.clone(), evaluated_until: scan.evaluated_until, ticks: records(&scan) };
         crate::point!("tenure.tick.before_record");
-        match tenure.begin("record_ticks", || tenure.store.record_ticks(record.clone())).await? {
-            TicksOutcome::Recorded { opened, duplicates } => {
-                recorded(tenure, row, &scan, &opened, duplicates);
-                row.evaluated_until = scan.evaluated_until;
-            }
-            TicksOutcome::Moved => return Ok(()),
-            TicksOutcome::NotYet { now } => {
-                let moment = clock::boottime();
-                tenure.clock.learn(moment, moment, now);
-                return Ok(());
-            }
-        }
-        if !scan.more {
+        let outcome = tenure.begin("record_ticks", || tenure.store.record_ticks(record.clone())).await?;
+        if !after_recording(tenure, row, &scan, outcome) {
             return Ok(());
         }
         run_open |= scan.opens();
@@ -337,4 +354,18 @@ fn recorded(
         observer.duplicate_runs_prevented(duplicates);
     }
     tenure.work.notify_one();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_ahead_is_decided_on_at_its_due_time_and_a_late_tick_as_late_as_it_is() {
+        let due = DateTime::<Utc>::UNIX_EPOCH;
+        for (since, decided) in [(0, 0), (3, 0), (100, 0), (101, 1), (7_200_000, 7_199_900)] {
+            let [reckoned, decided] = [since, decided].map(|ms| due + TimeDelta::milliseconds(ms));
+            assert_eq!(decided_at(reckoned, due), decided, "{since} ms after it");
+        }
+    }
 }

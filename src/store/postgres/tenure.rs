@@ -177,8 +177,13 @@ impl TenureStore for PgTenure {
         fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_ticks(tx.conn(), &self.claim, &record))
     }
 
-    async fn record_many(&self, records: Vec<TicksRecord>) -> Fenced<Vec<TicksOutcome>> {
-        fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_many(tx.conn(), &self.claim, &records))
+    fn writers(&self) -> usize {
+        // With fewer connections a second transaction would take the one that records and other work wait for.
+        if self.limits.connections < 3 { 1 } else { 2 }
+    }
+
+    async fn record_many(&self, records: &[TicksRecord]) -> Fenced<Vec<TicksOutcome>> {
+        fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_many(tx.conn(), &self.claim, records))
     }
 
     async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {

@@ -12,7 +12,8 @@ use sqlx::postgres::{PgConnection, PgRow};
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
-use crate::store::{JobRow, StoreError, TickFate, TickRecord, TicksOutcome, TicksRecord};
+use crate::store::recording::{FoundJob, Recording, Written};
+use crate::store::{JobRow, StoreError, TickRecord, TicksOutcome, TicksRecord};
 
 /// Records ticks of one job.
 pub(super) async fn record_ticks(
@@ -56,73 +57,39 @@ pub(super) async fn record_many(
         .await
         .map_err(at(operation))?;
     let now = super::binding::now(&mut *connection).await?;
-    let mut found: BTreeMap<i64, &PgRow> = BTreeMap::new();
-    for row in &rows {
-        found.insert(row.try_get("id").map_err(at(operation))?, row);
+    let found = rows.iter().map(|row| Ok((row.try_get("id")?, found_job(row)?))).collect::<Result<_, _>>();
+    let recording = Recording::decide(claim, records, &found.map_err(at(operation))?, now);
+    let (jobs, marks): (Vec<_>, Vec<_>) =
+        recording.sound().iter().map(|record| (record.job.id, record.evaluated_until)).unzip();
+    let moving = jobs.len() as u64;
+    if moving == 0 {
+        return Ok(Done::RollBack(recording.refused()));
     }
-    let mut outcomes = Vec::with_capacity(records.len());
-    let mut sound: Vec<&TicksRecord> = Vec::new();
-    for record in records {
-        let as_read = match found.get(&record.job.id) {
-            Some(row) => compare(row, claim, record).map_err(at(operation))?,
-            None => false,
-        };
-        outcomes.push(if !as_read {
-            TicksOutcome::Moved
-        } else if record.evaluated_until > now && !crate::mutant!("ticks.before-the-stores-clock") {
-            TicksOutcome::NotYet { now }
-        } else {
-            sound.push(record);
-            TicksOutcome::Recorded { opened: Vec::new(), duplicates: 0 }
-        });
-    }
-    if sound.is_empty() {
-        return Ok(Done::RollBack(outcomes));
-    }
-    let ticks: Vec<(&JobRow, &TickRecord)> =
-        sound.iter().flat_map(|record| record.ticks.iter().map(|tick| (&record.job, tick))).collect();
     crate::mutant!("ticks.mark-moved-first" => sqlx::raw_sql("update bursar.job set evaluated_until = clock_timestamp(); commit; begin").execute(&mut *connection).await.map_err(at(operation))?;);
-    let mut written = insert(&mut *connection, operation, claim, &ticks).await?;
+    let written = insert(&mut *connection, operation, claim, &recording.ticks()).await?;
     let moved = sqlx::query(include_str!("sql/jobs_evaluated.sql"))
-        .bind(sound.iter().map(|record| record.job.id).collect::<Vec<_>>())
-        .bind(sound.iter().map(|record| record.evaluated_until).collect::<Vec<_>>())
+        .bind(jobs)
+        .bind(marks)
         .bind(claim.term.get())
         .execute(connection)
         .await
-        .map_err(at(operation))?;
-    if moved.rows_affected() != sound.len() as u64 {
-        let detail = format!("{} jobs were compared, {} are as they were", sound.len(), moved.rows_affected());
+        .map_err(at(operation))?
+        .rows_affected();
+    if moved != moving {
+        let detail = format!("{moving} jobs were compared, {moved} are as they were");
         return Err(StoreError::Broken { operation, detail });
     }
-    for (outcome, record) in outcomes.iter_mut().zip(records) {
-        if let TicksOutcome::Recorded { opened, duplicates } = outcome {
-            let of_job = written.remove(&record.job.id).unwrap_or_default();
-            *duplicates = u32::try_from(record.ticks.len().saturating_sub(of_job.rows)).unwrap_or(u32::MAX);
-            *opened = of_job.opened;
-        }
-    }
-    Ok(Done::Commit(outcomes))
+    Ok(Done::Commit(recording.written(written)))
 }
 
-fn compare(row: &PgRow, claim: &Claim, record: &TicksRecord) -> Result<bool, sqlx::Error> {
-    let job = &record.job;
-    Ok(row.try_get::<i64, _>("id")? == job.id
-        && row.try_get::<&str, _>("election")? == claim.election.as_str()
-        && row.try_get::<&str, _>("fingerprint")? == job.fingerprint
-        && row.try_get::<DateTime<Utc>, _>("evaluated_until")? == job.evaluated_until
-        // A pause is in force with the next transaction.
-        && row.try_get::<Option<&str>, _>("paused_reason")? == job.paused.as_deref()
-        && !row.try_get::<bool, _>("removed")?
-        && job.evaluated_until <= record.evaluated_until)
-}
-
-/// What inserting the ticks of a job did.
-#[derive(Debug, Default)]
-pub(super) struct Written {
-    /// Rows that are new.
-    rows: usize,
-    /// Of those, the runs that have work, with their lateness.
-    opened: Vec<(DateTime<Utc>, Duration)>,
+fn found_job(row: &PgRow) -> Result<FoundJob<'_>, sqlx::Error> {
+    Ok(FoundJob {
+        election: row.try_get("election")?,
+        fingerprint: row.try_get("fingerprint")?,
+        evaluated_until: row.try_get("evaluated_until")?,
+        paused: row.try_get("paused_reason")?,
+        removed: row.try_get("removed")?,
+    })
 }
 
 /// Inserts the run rows of ticks, whose jobs' rows are locked. Answers what that did, by job.
@@ -148,8 +115,8 @@ pub(super) async fn insert(
         .bind(ticks.iter().map(|(_, tick)| tick.cutoff_at).collect::<Vec<_>>())
         .bind(ticks.iter().map(|(_, tick)| tick.value_date).collect::<Vec<NaiveDate>>())
         .bind(ticks.iter().map(|(_, tick)| tick.fate.state().as_str()).collect::<Vec<_>>())
-        .bind(ticks.iter().map(|(_, tick)| why(&tick.fate)).collect::<Vec<Option<&str>>>())
-        .bind(ticks.iter().map(|(_, tick)| is_caught_up(&tick.fate)).collect::<Vec<_>>())
+        .bind(ticks.iter().map(|(_, tick)| tick.fate.why()).collect::<Vec<_>>())
+        .bind(ticks.iter().map(|(_, tick)| tick.fate.is_caught_up()).collect::<Vec<_>>())
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
@@ -170,19 +137,4 @@ fn opened_run(row: &PgRow) -> Result<Option<(DateTime<Utc>, Duration)>, sqlx::Er
 /// A deadline as PostgreSQL's interval takes it.
 pub(super) fn seconds(time: Duration) -> f64 {
     time.as_secs_f64()
-}
-
-/// Why a tick has no work.
-pub(super) fn why(fate: &TickFate) -> Option<&str> {
-    match fate {
-        TickFate::Open { .. } => None,
-        TickFate::Skipped(why) | TickFate::Coalesced(why) | TickFate::Missed(why) => Some(why),
-    }
-}
-
-fn is_caught_up(fate: &TickFate) -> bool {
-    match fate {
-        TickFate::Open { caught_up } => *caught_up,
-        TickFate::Skipped(_) | TickFate::Coalesced(_) | TickFate::Missed(_) => false,
-    }
 }

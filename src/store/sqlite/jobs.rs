@@ -97,7 +97,8 @@ pub(super) async fn change_job(
             Ok(Done::RollBack(JobChangeOutcome::OtherElection(found.election)))
         }
         (Some(found), Some(expected)) if !found.removed && found.is(expected, change.evaluated_until) => {
-            ticks::insert(connection, operation, claim, expected, &change.settled).await?;
+            let ticks: Vec<_> = change.settled.iter().map(|tick| (expected, tick)).collect();
+            ticks::insert(connection, operation, claim, &ticks).await?;
             replace(connection, claim, &found, change).await
         }
         (None, None) => match &change.definition {

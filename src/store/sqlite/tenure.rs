@@ -175,8 +175,8 @@ impl TenureStore for SqliteTenure {
         fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_ticks(tx.conn(), &self.claim, &record))
     }
 
-    async fn record_many(&self, records: Vec<TicksRecord>) -> Fenced<Vec<TicksOutcome>> {
-        fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_many(tx.conn(), &self.claim, &records))
+    async fn record_many(&self, records: &[TicksRecord]) -> Fenced<Vec<TicksOutcome>> {
+        fenced!(self, Kind::Begin, "record_ticks", tx => ticks::record_many(tx.conn(), &self.claim, records))
     }
 
     async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {

@@ -2,7 +2,7 @@
 //!
 //! A tick that has its run already is counted and not doubled: by the unique index, whoever fires and however often.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -13,28 +13,8 @@ use super::columns::{date_text, json_text, micros, time};
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
-use crate::store::{JobRow, StoreError, TickFate, TickRecord, TicksOutcome, TicksRecord};
-
-/// Records ticks of several jobs in one transaction.
-pub(super) async fn record_many(
-    connection: &mut SqliteConnection,
-    claim: &Claim,
-    records: &[TicksRecord],
-) -> Result<Done<Vec<TicksOutcome>>, StoreError> {
-    let mut outcomes = Vec::with_capacity(records.len());
-    let mut wrote = false;
-    for record in records {
-        outcomes.push(match record_ticks(connection, claim, record).await? {
-            Done::Commit(outcome) => {
-                wrote = true;
-                outcome
-            }
-            // It wrote nothing.
-            Done::RollBack(outcome) => outcome,
-        });
-    }
-    Ok(if wrote { Done::Commit(outcomes) } else { Done::RollBack(outcomes) })
-}
+use crate::store::recording::{FoundJob, Recording, Written};
+use crate::store::{JobRow, StoreError, TickRecord, TicksOutcome, TicksRecord};
 
 /// Records ticks of one job.
 pub(super) async fn record_ticks(
@@ -42,38 +22,50 @@ pub(super) async fn record_ticks(
     claim: &Claim,
     record: &TicksRecord,
 ) -> Result<Done<TicksOutcome>, StoreError> {
+    let one = |mut outcomes: Vec<TicksOutcome>| outcomes.pop().unwrap_or(TicksOutcome::Moved);
+    Ok(match record_many(connection, claim, std::slice::from_ref(record)).await? {
+        Done::Commit(outcomes) => Done::Commit(one(outcomes)),
+        Done::RollBack(outcomes) => Done::RollBack(one(outcomes)),
+    })
+}
+
+/// Records ticks of several jobs, each of them once: three statements, however many there are.
+pub(super) async fn record_many(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    records: &[TicksRecord],
+) -> Result<Done<Vec<TicksOutcome>>, StoreError> {
     let operation = "record_ticks";
-    let row = sqlx::query(include_str!("sql/job_lock.sql"))
-        .bind(record.job.definition.name.as_str())
-        .fetch_optional(&mut *connection)
+    let names: Vec<&str> = records.iter().map(|record| record.job.definition.name.as_str()).collect();
+    let rows = sqlx::query(include_str!("sql/jobs_lock.sql"))
+        .bind(json_text(&names).map_err(at(operation))?)
+        .fetch_all(&mut *connection)
         .await
         .map_err(at(operation))?;
-    let Some(row) = row else { return Ok(Done::RollBack(TicksOutcome::Moved)) };
-    let (as_read, now) = compare(&row, claim, record).map_err(at(operation))?;
-    if !as_read {
-        return Ok(Done::RollBack(TicksOutcome::Moved));
+    let Some(now) = rows.first().map(|row| time(row, "now")).transpose().map_err(at(operation))? else {
+        return Ok(Done::RollBack(vec![TicksOutcome::Moved; records.len()]));
+    };
+    let found = rows.iter().map(|row| Ok((row.try_get("id")?, found_job(row)?))).collect::<Result<_, _>>();
+    let recording = Recording::decide(claim, records, &found.map_err(at(operation))?, now);
+    let marks: Vec<_> =
+        recording.sound().iter().map(|record| (record.job.id, micros(record.evaluated_until))).collect();
+    if marks.is_empty() {
+        return Ok(Done::RollBack(recording.refused()));
     }
-    if record.evaluated_until > now {
-        return Ok(Done::RollBack(TicksOutcome::NotYet { now }));
-    }
-    let written = insert(connection, operation, claim, &record.job, &record.ticks).await?;
-    let moved = sqlx::query(include_str!("sql/job_evaluated.sql"))
-        .bind(record.job.id)
-        .bind(micros(record.evaluated_until))
+    let written = insert(&mut *connection, operation, claim, &recording.ticks()).await?;
+    let moved = sqlx::query(include_str!("sql/jobs_evaluated.sql"))
+        .bind(json_text(&marks).map_err(at(operation))?)
         .bind(claim.term.get())
         .execute(connection)
         .await
-        .map_err(at(operation))?;
-    if moved.rows_affected() != 1 {
+        .map_err(at(operation))?
+        .rows_affected();
+    if moved != marks.len() as u64 {
         // Nobody else writes: what was compared stands.
-        let detail = format!("job {} is not as it was compared", record.job.definition.name);
+        let detail = format!("{} jobs were compared, {moved} are as they were", marks.len());
         return Err(StoreError::Broken { operation, detail });
     }
-    let duplicates = record.ticks.len().saturating_sub(written.rows);
-    Ok(Done::Commit(TicksOutcome::Recorded {
-        opened: written.opened,
-        duplicates: u32::try_from(duplicates).unwrap_or(u32::MAX),
-    }))
+    Ok(Done::Commit(recording.written(written)))
 }
 
 /// Those of these ticks that have a row.
@@ -92,63 +84,56 @@ pub(super) async fn recorded(
     Ok(Done::RollBack(found.map_err(at(operation))?))
 }
 
-fn compare(row: &SqliteRow, claim: &Claim, record: &TicksRecord) -> Result<(bool, DateTime<Utc>), sqlx::Error> {
-    let job = &record.job;
-    let as_read = row.try_get::<i64, _>("id")? == job.id
-        && row.try_get::<&str, _>("election")? == claim.election.as_str()
-        && row.try_get::<&str, _>("fingerprint")? == job.fingerprint
-        && time(row, "evaluated_until")? == job.evaluated_until
-        // A pause is in force with the next transaction.
-        && row.try_get::<Option<&str>, _>("paused_reason")? == job.paused.as_deref()
-        && !row.try_get::<bool, _>("removed")?
-        && job.evaluated_until <= record.evaluated_until;
-    Ok((as_read, time(row, "now")?))
+fn found_job(row: &SqliteRow) -> Result<FoundJob<'_>, sqlx::Error> {
+    Ok(FoundJob {
+        election: row.try_get("election")?,
+        fingerprint: row.try_get("fingerprint")?,
+        evaluated_until: time(row, "evaluated_until")?,
+        paused: row.try_get("paused_reason")?,
+        removed: row.try_get("removed")?,
+    })
 }
 
-/// What inserting ticks did.
-pub(super) struct Written {
-    /// Rows that are new.
-    rows: usize,
-    /// Of those, the runs that have work, with their lateness.
-    opened: Vec<(DateTime<Utc>, Duration)>,
-}
-
-/// Inserts the run rows of ticks; the job's row is locked.
+/// Inserts the run rows of ticks, whose jobs' rows are locked. Answers what that did, by job.
 pub(super) async fn insert(
     connection: &mut SqliteConnection,
     operation: &'static str,
     claim: &Claim,
-    job: &JobRow,
-    ticks: &[TickRecord],
-) -> Result<Written, StoreError> {
+    ticks: &[(&JobRow, &TickRecord)],
+) -> Result<BTreeMap<i64, Written>, StoreError> {
+    let mut written: BTreeMap<i64, Written> = BTreeMap::new();
     if ticks.is_empty() {
-        return Ok(Written { rows: 0, opened: Vec::new() });
+        return Ok(written);
     }
     let given: Vec<_> = ticks
         .iter()
-        .map(|tick| {
+        .map(|(job, tick)| {
             (
+                job.id,
+                job.definition.timing.run_deadline.map(microseconds),
                 micros(tick.tick),
                 micros(tick.due_at),
                 micros(tick.cutoff_at),
                 date_text(tick.value_date),
                 tick.fate.state().as_str(),
-                why(&tick.fate),
-                i64::from(is_caught_up(&tick.fate)),
+                tick.fate.why(),
+                i64::from(tick.fate.is_caught_up()),
             )
         })
         .collect();
     let rows = sqlx::query(include_str!("sql/ticks_insert.sql"))
-        .bind(job.id)
         .bind(claim.election.as_str())
         .bind(claim.term.get())
-        .bind(job.definition.timing.run_deadline.map(microseconds))
         .bind(json_text(&given).map_err(at(operation))?)
         .fetch_all(connection)
         .await
         .map_err(at(operation))?;
-    let opened = rows.iter().filter_map(|row| opened_run(row).transpose()).collect::<Result<_, _>>();
-    Ok(Written { rows: rows.len(), opened: opened.map_err(at(operation))? })
+    for row in &rows {
+        let of_job = written.entry(row.try_get("job_id").map_err(at(operation))?).or_default();
+        of_job.rows += 1;
+        of_job.opened.extend(opened_run(row).map_err(at(operation))?);
+    }
+    Ok(written)
 }
 
 fn opened_run(row: &SqliteRow) -> Result<Option<(DateTime<Utc>, Duration)>, sqlx::Error> {
@@ -160,19 +145,4 @@ fn opened_run(row: &SqliteRow) -> Result<Option<(DateTime<Utc>, Duration)>, sqlx
 /// A deadline as it is added to a time.
 pub(super) fn microseconds(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
-}
-
-/// Why a tick has no work.
-pub(super) fn why(fate: &TickFate) -> Option<&str> {
-    match fate {
-        TickFate::Open { .. } => None,
-        TickFate::Skipped(why) | TickFate::Coalesced(why) | TickFate::Missed(why) => Some(why),
-    }
-}
-
-fn is_caught_up(fate: &TickFate) -> bool {
-    match fate {
-        TickFate::Open { caught_up } => *caught_up,
-        TickFate::Skipped(_) | TickFate::Coalesced(_) | TickFate::Missed(_) => false,
-    }
 }

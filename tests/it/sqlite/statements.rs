@@ -48,6 +48,9 @@ async fn what_is_asked_all_the_time_goes_along_an_index() {
         ("payouts_unfinished.sql", &["i USING INDEX instruction_unfinished"]),
         ("plan_query_page.sql", &["u USING INDEX unit_pending", "u USING INDEX unit_set_aside"]),
         ("ticks_recorded.sql", &["r USING COVERING INDEX run_one_per_job_and_tick"]),
+        ("jobs_lock.sql", &["j USING INDEX job_name_is_unique"]),
+        ("ticks_insert.sql", &["j USING INTEGER PRIMARY KEY"]),
+        ("jobs_evaluated.sql", &["job USING INTEGER PRIMARY KEY"]),
     ];
     for (name, parts) in expected {
         let text = std::fs::read_to_string(format!("src/store/sqlite/sql/{name}")).expect("UTF-8");
@@ -60,6 +63,7 @@ async fn what_is_asked_all_the_time_goes_along_an_index() {
             let found = part.split('|').any(|one| plan.iter().any(|line| line.contains(one)));
             assert!(found, "{name}, {part}: {plan:#?}");
         }
-        assert!(!plan.iter().any(|line| ["SCAN r", "SCAN u", "SCAN i"].contains(&line.as_str())), "{name}: {plan:#?}");
+        let whole = ["SCAN r", "SCAN u", "SCAN i", "SCAN j", "SCAN job"];
+        assert!(!plan.iter().any(|line| whole.contains(&line.as_str())), "{name}: {plan:#?}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bursar::domain::JobName;
 use bursar::domain::job::{Misfire, ProbeDefinition};
 use bursar::store::Store;
 use bursar::tenure::Ending;
@@ -118,5 +119,55 @@ async fn an_edit_adds_changes_and_removes_jobs_and_fires_nothing_in_the_past() {
     ground.edit(vec![job(EVERY_SECOND, units(1))]);
     eventually(SOON, "it came back", async || (runs(&ground, "complete").await >= 1).then_some(())).await;
     ground.end(&claim, Ending::Abrupt).await;
+    ground.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tick_that_cannot_be_recorded_keeps_back_no_other_of_its_instant() {
+    // Enough for two transactions.
+    const TOGETHER: i64 = 520;
+    let hour = hours_ago(2).await;
+    let jobs = (0..TOGETHER).map(|n| {
+        let mut due = job(&hour.format("0 0 %-H %-d %-m *").to_string(), units(1));
+        due.name = JobName::new(format!("job-{n}")).expect("a name");
+        due.timing.misfire = Misfire::Skip;
+        due.timing.misfire_grace = Duration::from_secs(1);
+        due
+    });
+    let ground = Ground::with(jobs.collect()).await;
+    let first = ground.lead(1).await;
+    let there = "select count(*) from bursar.job";
+    eventually(SOON, "the jobs are in force", async || {
+        (ground.database.value::<i64>(there).await == TOGETHER).then_some(())
+    })
+    .await;
+    ground.end(&first, Ending::Abrupt).await;
+    let before = (hour - TimeDelta::seconds(1)).to_rfc3339();
+    ground
+        .database
+        .execute(&format!(
+            "update bursar.job set evaluated_until = '{before}';
+             create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+             create trigger refuses before insert on bursar.run for each row when (new.job = 'job-7') execute function refuse()"
+        ))
+        .await;
+    let second = ground.lead(2).await;
+    let recorded = "select count(*) from bursar.run where state = 'skipped'";
+    let are_recorded = async |count: i64| {
+        eventually(SOON, "ticks are recorded", async || {
+            (ground.database.value::<i64>(recorded).await == count).then_some(())
+        })
+        .await;
+    };
+    are_recorded(TOGETHER - 1).await;
+    let kept = format!("select count(*) from bursar.job where evaluated_until = '{before}' and name = 'job-7'");
+    assert_eq!(ground.database.value::<i64>(&kept).await, 1, "its tick is owed");
+    let twice = "select count(*) from (select from bursar.run group by job having count(*) > 1) d";
+    assert_eq!(ground.database.value::<i64>(twice).await, 0);
+    ground.database.execute("drop trigger refuses on bursar.run").await;
+    are_recorded(TOGETHER).await;
+    assert_eq!(ground.counter.count("tick skipped"), TOGETHER);
+    assert_eq!(ground.counter.count("duplicates"), 0);
+    ground.end(&second, Ending::Planned { drain: Duration::from_secs(10) }).await;
     ground.leave().await;
 }

@@ -224,3 +224,56 @@ pub async fn nothing_is_recorded_before_the_stores_clock_or_where_the_job_is_not
     assert_eq!(mine(tenure.record_ticks(backwards).await), TicksOutcome::Moved);
     assert_eq!(bench.picture().await, before, "nothing changed");
 }
+
+pub async fn ticks_of_many_jobs_go_in_together_each_with_an_answer_of_its_own(bench: &Bench) {
+    let leads = bench.lead(1).await;
+    let tenure = leads.as_ref();
+    let first = bench.job(tenure, probe("first")).await;
+    let edited = bench.job(tenure, probe("edited")).await;
+    let early = bench.job(tenure, probe("early")).await;
+    let last = bench.job(tenure, probe("last")).await;
+    changed(tenure, {
+        let mut edit = change(&edited);
+        edit.definition.as_mut().expect("a definition").batch.size = 7;
+        edit
+    })
+    .await;
+    let due = bench.tick();
+    let skipped = tick(due.tick - TimeDelta::hours(1), TickFate::Skipped("overlap".to_owned()));
+    let future = early.evaluated_until + TimeDelta::hours(1);
+    let until = bench.now().await;
+    let with = |job: &JobRow, evaluated_until, ticks| TicksRecord { job: job.clone(), evaluated_until, ticks };
+    // In an order that is not that of the rows.
+    let records = [
+        with(&last, until, vec![due.clone()]),
+        with(&early, future, vec![tick(future, OPEN)]),
+        with(&edited, until, vec![due.clone()]),
+        with(&first, until, vec![skipped.clone(), due.clone()]),
+    ];
+    // Two at a time, as the planner does it.
+    let (one, other) = tokio::join!(tenure.record_many(&records[..2]), tenure.record_many(&records[2..]));
+    let outcomes = [mine(one), mine(other)].concat();
+    let opened = |outcome: &TicksOutcome| match outcome {
+        TicksOutcome::Recorded { opened, duplicates } => (opened.iter().map(|run| run.0).collect(), *duplicates),
+        TicksOutcome::Moved | TicksOutcome::NotYet { .. } => panic!("it is as it was read: {outcome:?}"),
+    };
+    assert_eq!(opened(&outcomes[0]), (vec![due.tick], 0));
+    assert!(matches!(outcomes[1], TicksOutcome::NotYet { now } if now < future));
+    assert_eq!(outcomes[2], TicksOutcome::Moved);
+    assert_eq!(opened(&outcomes[3]), (vec![due.tick], 0));
+    let found: Vec<_> = runs(bench).await.into_iter().map(|run| (run.job.to_string(), run.tick, run.state)).collect();
+    let expected = [("first", skipped.tick, RunState::Skipped), ("first", due.tick, RunState::Planning)];
+    let of = |job: &str| found.iter().filter(|run| run.0 == job).cloned().collect::<Vec<_>>();
+    assert_eq!(of("first"), expected.map(|(job, tick, state)| (job.to_owned(), tick, state)));
+    assert_eq!(of("last"), [("last".to_owned(), due.tick, RunState::Planning)]);
+    assert_eq!(found.len(), 3, "{found:?}");
+    let marks: Vec<_> = mine(tenure.jobs().await).jobs.into_iter().map(|job| (job.id, job.evaluated_until)).collect();
+    for (job, mark) in [(&first, until), (&last, until), (&early, early.evaluated_until)] {
+        assert!(marks.contains(&(job.id, mark)), "{}: {marks:?}", job.definition.name);
+    }
+    // What is read again finds its ticks there.
+    let read: Vec<JobRow> = mine(tenure.jobs().await).jobs.into_iter().filter(|job| job.id == first.id).collect();
+    let again = [with(&read[0], until, vec![skipped, due])];
+    assert_eq!(mine(tenure.record_many(&again).await), [TicksOutcome::Recorded { opened: vec![], duplicates: 2 }]);
+    assert_eq!(mine(tenure.record_many(&records[3..]).await), [TicksOutcome::Moved]);
+}

@@ -125,7 +125,8 @@ macro_rules! contract {
                     a_job_of_another_election_stays_there,
                     ticks_are_recorded_once_and_bring_their_job_forward,
                     a_job_whose_runs_pile_up_hides_no_other,
-                    nothing_is_recorded_before_the_stores_clock_or_where_the_job_is_not_as_it_was_read;
+                    nothing_is_recorded_before_the_stores_clock_or_where_the_job_is_not_as_it_was_read,
+                    ticks_of_many_jobs_go_in_together_each_with_an_answer_of_its_own;
                 moving:
                     a_job_goes_over_as_it_is_and_the_ticks_to_come_with_it,
                     what_a_moved_job_had_open_stays_where_it_was_opened_and_later_runs_see_it,

@@ -9,13 +9,14 @@ use std::time::Duration;
 use bursar::domain::{Claim, ElectionName, JobName};
 use bursar::store::{
     CallFate, CallRecord, Entered, Execution, Fenced, Heard, JobRow, OpenRun, PayoutRecords, PayoutTake, ReceiverAsk,
-    Recovery, RequestKind, Scope, StoreError, TenureStore, TicksRecord,
+    Recovery, RequestKind, Scope, StoreError, TenureStore, TickFate, TicksRecord,
 };
+use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::bench::{
     Admits, BOUND, Bench, actor, call_record, calling, change, charge, claim, claim_of, definition, effect, election,
-    everything, fresh, holder, keys, mark, mine, probe,
+    everything, fresh, holder, keys, mark, mine, probe, tick,
 };
 use super::payouts::{BANK, of, order, paid, records, terms};
 use bursar::domain::job::{HandlerDefinition, LedgerDefinition};
@@ -126,6 +127,8 @@ impl Scene {
     fn operations<'a>(&'a self, bench: &'a Bench, tenure: &'a dyn TenureStore) -> Vec<Operation<'a>> {
         let ticks =
             TicksRecord { job: self.job.clone(), evaluated_until: self.job.evaluated_until, ticks: vec![bench.tick()] };
+        let an_hour_before = tick(bench.tick().tick - TimeDelta::hours(1), TickFate::Skipped("overlap".to_owned()));
+        let together = TicksRecord { ticks: vec![an_hour_before], ..ticks.clone() };
         let mut edit = change(&self.job);
         edit.definition.as_mut().expect("a definition").batch.size = 7;
         let open = Execution::Open { job: Box::new(self.job.clone()), tick: bench.tick() };
@@ -134,6 +137,7 @@ impl Scene {
             operation!("jobs", Begin, tenure.jobs()),
             operation!("open_runs", Begin, tenure.open_runs()),
             operation!("requests", Begin, tenure.requests()),
+            operation!("record_ticks", Begin, tenure.record_many(std::slice::from_ref(&together))),
             operation!("record_ticks", Begin, tenure.record_ticks(ticks)),
             operation!("execute", Begin, tenure.execute(self.request, open)),
             operation!("change_job", Begin, tenure.change_job(edit)),
