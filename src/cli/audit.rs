@@ -19,13 +19,9 @@ impl AuditArgs {
         let (_, store) = context.open().await?;
         let report = store.audit().await?;
         store.close().await;
-        let clean = report.is_clean();
-        if context.output().is_json() {
-            context.output().json(&report)?;
-        } else {
-            show(context, &report)?;
-        }
-        Ok(if clean { Exit::Done } else { Exit::Refused })
+        let verdict = if report.is_clean() { Exit::Done } else { Exit::Refused };
+        let output = context.output();
+        verdict.after(if output.is_json() { output.json(&report) } else { show(context, &report) })
     }
 }
 

@@ -78,6 +78,14 @@ pub enum CommandError {
         /// The system's words.
         source: std::io::Error,
     },
+    /// Not everything could be done.
+    #[error("{what}: {source}")]
+    Partly {
+        /// What was left, by its names.
+        what: String,
+        /// The first error.
+        source: Box<CommandError>,
+    },
     /// Files, threads.
     #[error("{what}: {source}")]
     Io {
@@ -109,6 +117,20 @@ impl CommandError {
             Self::Output { .. } => Exit::Unwritten,
             Self::Refused(_) | Self::Io { .. } => Exit::Refused,
             Self::Internal(_) => Exit::Internal,
+            Self::Partly { source, .. } => source.exit(),
+        }
+    }
+}
+
+impl Exit {
+    /// This verdict, once its words were written. It stands also where their reader has left (`| head`): what was found was found.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub(super) fn after(self, written: Result<(), CommandError>) -> Result<Self, CommandError> {
+        match written {
+            Err(CommandError::Output { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Ok(self),
+            written => written.map(|()| self),
         }
     }
 }
@@ -158,5 +180,8 @@ mod tests {
         assert!(full(false).to_string().starts_with("standard output could not be written: "));
         let left = CommandError::Output { done: true, source: std::io::ErrorKind::BrokenPipe.into() };
         assert_eq!(left.exit(), Exit::Done, "a reader that left is no failure");
+        assert!(matches!(Exit::Refused.after(Err(left)), Ok(Exit::Refused)), "nor does it take back what was found");
+        assert!(Exit::Refused.after(Err(full(false))).is_err());
+        assert!(matches!(Exit::Refused.after(Ok(())), Ok(Exit::Refused)));
     }
 }

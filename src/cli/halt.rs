@@ -3,20 +3,22 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
+use futures_util::future::join_all;
 
 use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
 use super::output::Output;
 use crate::config::{Config, ScheduleFile};
 use crate::domain::ElectionName;
-use crate::store::{HaltReport, Scope, Store};
+use crate::store::{HaltReport, Store, StoreError};
 
 /// Stop settling and sending, in force with the next transaction
 ///
 /// Halts every election that the store or the schedule file knows, or one of them. The leader
 /// stays; nothing is opened, claimed, settled or sent until `bursar resume`. Outcomes of what
 /// had left before are still recorded. It returns once every batch that was under way has
-/// ended.
+/// ended. No election waits for another's work; one whose work does not end within a minute is
+/// named, with exit code 75, and the others are halted.
 ///
 /// Example: bursar halt --reason 'fees of source adyen are wrong' --election settlement
 #[derive(Debug, Args)]
@@ -33,22 +35,50 @@ pub(super) struct HaltArgs {
 impl HaltArgs {
     pub(super) async fn execute(self, context: &Context) -> Result<Exit, CommandError> {
         let (config, store) = context.open().await?;
-        if let Some(election) = &self.election {
-            known(&config, &*store, election, "halted").await?;
-        }
-        let everything = self.election.is_none();
-        let mut reports = store.halt(&scope(self.election), &self.reason, &actor()).await?;
-        if everything {
+        let elections = if let Some(election) = self.election {
+            known(&config, &*store, &election, "halted").await?;
+            BTreeSet::from([election])
+        } else {
             // One that was added to the schedule a minute ago is not known to the store before its first leader is.
-            for election in scheduled(&config) {
-                if reports.iter().all(|report| report.election != election) {
-                    reports.extend(store.halt(&Scope::One(election), &self.reason, &actor()).await?);
-                }
-            }
-        }
+            store.elections().await?.into_iter().chain(scheduled(&config)).collect()
+        };
+        let by = actor();
+        let acts = each(&elections, |election| store.halt(election, &self.reason, &by)).await;
         store.close().await;
-        report(context.output().done(), &reports, "halted")?;
-        Ok(Exit::Done)
+        let written = report(context.output().done(), &acts.reports, "halted");
+        acts.verdict("halted")?.after(written)
+    }
+}
+
+/// What became of an act on several elections.
+pub(super) struct Acts {
+    /// Of those that it was done to.
+    pub(super) reports: Vec<HaltReport>,
+    failed: Vec<(ElectionName, StoreError)>,
+}
+
+/// Does it to every election at the same time: one whose work holds it up, or that fails, keeps back no other.
+pub(super) async fn each<'a, A>(elections: &'a BTreeSet<ElectionName>, act: impl Fn(&'a ElectionName) -> A) -> Acts
+where
+    A: Future<Output = Result<HaltReport, StoreError>>,
+{
+    let outcomes = join_all(elections.iter().map(act)).await;
+    let mut acts = Acts { reports: Vec::new(), failed: Vec::new() };
+    for (election, outcome) in elections.iter().zip(outcomes) {
+        match outcome {
+            Ok(report) => acts.reports.push(report),
+            Err(error) => acts.failed.push((election.clone(), error)),
+        }
+    }
+    acts
+}
+
+impl Acts {
+    /// Done, or the first error with the names of all that it was not done to.
+    pub(super) fn verdict(self, done: &str) -> Result<Exit, CommandError> {
+        let Some((_, error)) = self.failed.first().cloned() else { return Ok(Exit::Done) };
+        let names: Vec<_> = self.failed.iter().map(|(election, _)| election.as_str()).collect();
+        Err(CommandError::Partly { what: format!("not {done}: {}", names.join(", ")), source: Box::new(error.into()) })
     }
 }
 
@@ -94,10 +124,6 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
     } else {
         Ok(text.to_owned())
     }
-}
-
-pub(super) fn scope(election: Option<ElectionName>) -> Scope {
-    election.map_or(Scope::All, Scope::One)
 }
 
 /// Says what halting found.
@@ -152,4 +178,25 @@ pub(super) fn report_with(
         "{all} requests waited and are executed now; `bursar requests list` shows those that are not yet, `bursar requests \
          withdraw` takes one back"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_election_that_could_not_be_halted_is_named_and_keeps_back_no_other() {
+        let names = ["accounts", "fees", "settlement"].map(|name| ElectionName::new(name).expect("a name"));
+        let elections = BTreeSet::from(names.clone());
+        let acts = each(&elections, |election| {
+            let report = HaltReport { election: election.clone(), already: false, on_the_wire: 0, waited_ms: 0 };
+            let busy = || StoreError::TimedOut { operation: "halt", within: std::time::Duration::from_mins(1) };
+            std::future::ready(if election.as_str() == "settlement" { Ok(report) } else { Err(busy()) })
+        })
+        .await;
+        assert_eq!(acts.reports.iter().map(|report| &report.election).collect::<Vec<_>>(), [&names[2]]);
+        let error = acts.verdict("halted").expect_err("not all is done");
+        assert_eq!(error.to_string(), "not halted: accounts, fees: halt: no answer within 60s");
+        assert_eq!(error.exit(), Exit::Temporary);
+    }
 }

@@ -86,14 +86,11 @@ fn report(output: Output, outcome: &ImportOutcome) -> Result<Exit, CommandError>
             }
             Ok(Exit::Done)
         }
-        ImportOutcome::Conflicts { shown, total } => {
-            if output.is_json() {
-                output.json(&json!({ "outcome": "conflicts", "total": total, "conflicts": shown }))?;
-            } else {
-                conflicts(output, shown, *total)?;
-            }
-            Ok(Exit::Refused)
-        }
+        ImportOutcome::Conflicts { shown, total } => Exit::Refused.after(if output.is_json() {
+            output.json(&json!({ "outcome": "conflicts", "total": total, "conflicts": shown }))
+        } else {
+            conflicts(output, shown, *total)
+        }),
     }
 }
 

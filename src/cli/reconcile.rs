@@ -98,11 +98,10 @@ impl ReconcileArgs {
             *counts.entry(finding.verdict).or_default() += 1;
         }
         let output = context.output();
-        if output.is_json() {
-            output
-                .json(&json!({ "agrees": agrees, "from": days.0, "to": days.1, "counts": counts, "lines": found }))?;
+        let verdict = if agrees { Exit::Done } else { Exit::Refused };
+        verdict.after(if output.is_json() {
+            output.json(&json!({ "agrees": agrees, "from": days.0, "to": days.1, "counts": counts, "lines": found }))
         } else {
-            show(output, &found, self.all)?;
             let counts: Vec<String> = counts
                 .iter()
                 .filter(|(_, count)| **count > 0)
@@ -110,9 +109,9 @@ impl ReconcileArgs {
                 .collect();
             let verdict = if agrees { "all agree" } else { "NOT ALL AGREE" };
             let counts = if counts.is_empty() { "nothing on either side".to_owned() } else { counts.join(", ") };
-            output.line(&format!("{} to {}: {counts}: {verdict}", days.0, days.1))?;
-        }
-        Ok(if agrees { Exit::Done } else { Exit::Refused })
+            show(output, &found, self.all)
+                .and_then(|()| output.line(&format!("{} to {}: {counts}: {verdict}", days.0, days.1)))
+        })
     }
 }
 

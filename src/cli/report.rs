@@ -103,16 +103,14 @@ impl ReportArgs {
                 self.job
             )));
         }
-        if output.is_json() {
-            output.json(&reports)?;
+        let verdict = if reports.iter().all(RunReport::is_balanced) { Exit::Done } else { Exit::Refused };
+        verdict.after(if output.is_json() {
+            output.json(&reports)
         } else if self.csv {
-            output.line(csv(&reports)?.trim_end())?;
+            csv(&reports).and_then(|text| output.line(text.trim_end()))
         } else {
-            for report in &reports {
-                show(output, report)?;
-            }
-        }
-        Ok(if reports.iter().all(RunReport::is_balanced) { Exit::Done } else { Exit::Refused })
+            reports.iter().try_for_each(|report| show(output, report))
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! `bursar resume`: takes a halt back.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use clap::Args;
 
 use super::context::{Context, actor};
 use super::error::{CommandError, Exit};
-use super::halt::{known, reason, report_with, scope};
+use super::halt::{each, known, reason, report_with};
 use crate::app;
 use crate::clock;
 use crate::config::Config;
@@ -70,19 +71,21 @@ impl ResumeArgs {
         let waiting = store.waiting_requests().await?;
         if let (Some(least), Some(election)) = (self.term_above, &self.election) {
             let lifted = lift(&config, &*store, election, least).await?;
-            if context.output().is_json() {
-                // The answer is the elections; whoever has closed standard error sees the term with `status`.
-                let _closed = writeln!(std::io::stderr(), "{lifted}");
-            } else {
-                context.output().line(&lifted)?;
-            }
+            // Not part of the answer, and no reader that left may keep the rest from being done. Whoever has closed standard error sees
+            // the term with `status`.
+            let _closed = writeln!(std::io::stderr(), "{lifted}");
         }
-        let reports = store.resume(&scope(self.election), &self.reason, &actor()).await?;
+        let elections = match self.election {
+            Some(election) => BTreeSet::from([election]),
+            None => store.elections().await?.into_iter().collect(),
+        };
+        let by = actor();
+        let acts = each(&elections, |election| store.resume(election, &self.reason, &by)).await;
         store.close().await;
-        report_with(context.output().done(), &reports, "resumed", |election| {
+        let written = report_with(context.output().done(), &acts.reports, "resumed", |election| {
             waiting.iter().filter(|request| request.election == *election).count()
-        })?;
-        Ok(Exit::Done)
+        });
+        acts.verdict("resumed")?.after(written)
     }
 }
 

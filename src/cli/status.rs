@@ -96,6 +96,10 @@ async fn watch(output: Output, config: &Config, store: &dyn Store, every: Durati
 }
 
 pub(super) async fn look(config: &Config, mut elections: Vec<ElectionName>) -> Seen {
+    if let Some(file) = app::lease_file_to_be_made(config) {
+        // Asking would make it, as whoever asks; the replicas may run as another user.
+        return Seen::Away { away: format!("no replica has made {} yet", file.display()) };
+    }
     let coordinator = app::coordinator(config);
     let looking = async {
         let replicas = coordinator.list_replicas().await.map_err(|error| error.to_string())?;

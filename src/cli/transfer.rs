@@ -16,7 +16,7 @@ use super::status::{Seen, look, next_tick};
 use crate::clock;
 use crate::config::Config;
 use crate::domain::{ElectionName, ReplicaId, Term};
-use crate::store::{ElectionStatus, StatusView, Store, TermView, TransferAsked};
+use crate::store::{ElectionStatus, StatusView, Store, StoreError, TermView, TransferAsked};
 
 /// A hand-over is refused where a tick of the election is due sooner than this.
 const CLOSE_SECONDS: i64 = 15;
@@ -146,19 +146,22 @@ fn close_tick(status: &StatusView, election: &ElectionName) -> Option<(String, D
         .min_by_key(|(_, tick)| *tick)
 }
 
-/// Waits until the next term has worked.
+/// Waits until a later term has worked. In an election that is halted none does: there it is enough that one leads.
 async fn seen(store: &dyn Store, name: &ElectionName, term: Term, wait: Duration) -> Result<HandedOver, CommandError> {
     let until = clock::boottime() + wait;
     loop {
         match store.history(TERMS).await {
             Ok(history) => {
-                let of = |wanted: &dyn Fn(i64) -> bool| {
-                    history.terms.iter().rfind(|view| view.election == *name && wanted(view.term)).cloned()
+                let first = |wanted: &dyn Fn(&TermView) -> bool| {
+                    history.terms.iter().rfind(|view| view.election == *name && wanted(view)).cloned()
                 };
-                let (from, to) = (of(&|found| found == term.get()), of(&|found| found > term.get()));
-                if let (Some(from), Some(to)) = (from, to)
-                    && to.worked_at.is_some()
-                    && from.ended_at.is_some()
+                let from = first(&|view| view.term == term.get() && view.ended_at.is_some());
+                let worked = first(&|view| view.term > term.get() && view.worked_at.is_some());
+                let leads = first(&|view| view.term > term.get() && view.ended_at.is_none());
+                let halted =
+                    async || Ok::<_, StoreError>(store.fence(name).await?.is_some_and(|fence| fence.halt.is_some()));
+                if let (Some(from), Some(to)) = (from, worked.or(leads))
+                    && (to.worked_at.is_some() || halted().await?)
                 {
                     return Ok(HandedOver { election: name.clone(), from, to });
                 }

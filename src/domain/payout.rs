@@ -62,7 +62,7 @@ pub struct PayoutBody<'a> {
     pub amount_minor: String,
     /// ISO 4217.
     pub currency: Currency,
-    /// The run, as text.
+    /// The run by what names it also after a restore, which row numbers do not: `JOB/TICK`, and `/REQUEST` of a manual one.
     pub run: String,
     /// The job.
     pub job: &'a JobName,
@@ -80,19 +80,24 @@ impl<'a> PayoutBody<'a> {
         merchant: &'a str,
         currency: Currency,
         net: i64,
-        run: i64,
         parts: &KeyParts<'a>,
         value_date: NaiveDate,
     ) -> Self {
+        let tick = parts.tick.to_rfc3339_opts(SecondsFormat::Secs, true);
+        let mut run = format!("{}/{tick}", parts.job);
+        if let Some(request) = parts.request_id {
+            run.push('/');
+            run.push_str(&request.hyphenated().to_string());
+        }
         Self {
             key,
             merchant,
             amount: currency.format(net),
             amount_minor: net.to_string(),
             currency,
-            run: run.to_string(),
+            run,
             job: parts.job,
-            tick: parts.tick.to_rfc3339_opts(SecondsFormat::Secs, true),
+            tick,
             value_date,
         }
     }
@@ -155,10 +160,13 @@ mod tests {
         };
         let day = NaiveDate::from_ymd_opt(2027, 1, 15).expect("valid");
         let eur = Currency::new("EUR").expect("valid");
-        let body = PayoutBody::new("bkey", "m", eur, 10900, 7, &parts, day).to_bytes();
+        let body = PayoutBody::new("bkey", "m", eur, 10900, &parts, day).to_bytes();
         assert_eq!(
             String::from_utf8(body).expect("utf-8"),
-            r#"{"key":"bkey","merchant":"m","amount":"109.00","amount_minor":"10900","currency":"EUR","run":"7","job":"daily","tick":"2027-01-15T08:00:00Z","value_date":"2027-01-15"}"#
+            r#"{"key":"bkey","merchant":"m","amount":"109.00","amount_minor":"10900","currency":"EUR","run":"daily/2027-01-15T08:00:00Z","job":"daily","tick":"2027-01-15T08:00:00Z","value_date":"2027-01-15"}"#
         );
+        let request_id = Some(Uuid::from_u128(3));
+        let manual = PayoutBody::new("bkey", "m", eur, 10900, &KeyParts { request_id, ..parts }, day);
+        assert_eq!(manual.run, "daily/2027-01-15T08:00:00Z/00000000-0000-0000-0000-000000000003");
     }
 }

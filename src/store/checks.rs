@@ -199,7 +199,6 @@ pub(super) struct Instructed<'a> {
     pub(super) key: &'a str,
     pub(super) deployment: Uuid,
     pub(super) job: JobName,
-    pub(super) run: i64,
     pub(super) run_kind: RunKind,
     pub(super) tick: DateTime<Utc>,
     pub(super) request_id: Option<Uuid>,
@@ -240,7 +239,7 @@ impl Instructed<'_> {
         let Some(value_date) = paid.value_date else {
             return Some(format!("instruction {id} ({key}) is a payout without a value date"));
         };
-        let body = PayoutBody::new(&key, paid.merchant, paid.currency, paid.amount, self.run, &parts, value_date);
+        let body = PayoutBody::new(&key, paid.merchant, paid.currency, paid.amount, &parts, value_date);
         (body.to_bytes() != paid.body)
             .then(|| format!("instruction {id} ({key}) has other bytes than it was settled with"))
     }

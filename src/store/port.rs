@@ -138,15 +138,6 @@ pub struct HaltReport {
     pub waited_ms: u64,
 }
 
-/// Which elections an act is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// All that the store knows.
-    All,
-    /// One.
-    One(ElectionName),
-}
-
 /// One refusal, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FenceReject {
@@ -202,12 +193,16 @@ pub trait Store: Send + Sync {
     /// that was never accepted is left.
     async fn note_promotion(&self, claim: &Claim, promotion: &Promotion) -> Result<(), StoreError>;
 
-    /// Halts elections; in force with the next transaction. Where bursar halts by itself (the actor's user is `bursar`) and an
-    /// operator's halt stands already, its reason is added to that.
-    async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError>;
+    /// The elections that the store knows, in the order of their names: of a fence, of a job that is not removed, of an open run.
+    async fn elections(&self) -> Result<Vec<ElectionName>, StoreError>;
 
-    /// Resumes elections. What is there (lineage and fence) is written down with the act, as what the operator accepts.
-    async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError>;
+    /// Halts an election, also one that the store does not know yet; in force with the next transaction. Waits for those under way,
+    /// a minute at most. Where bursar halts by itself (the actor's user is `bursar`) and an operator's halt stands already, its reason
+    /// is added to that.
+    async fn halt(&self, election: &ElectionName, reason: &str, actor: &Actor) -> Result<HaltReport, StoreError>;
+
+    /// Resumes an election. What is there (lineage and fence) is written down with the act, as what the operator accepts.
+    async fn resume(&self, election: &ElectionName, reason: &str, actor: &Actor) -> Result<HaltReport, StoreError>;
 
     /// Where the store stood when an operator last resumed the election, and when, by the store's clock; `None` where nobody
     /// did. A leader that finds another store than is remembered takes this for the baseline, where it fits what is there.

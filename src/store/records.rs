@@ -173,7 +173,7 @@ pub enum TicksOutcome {
         /// Ticks that already had a run.
         duplicates: u32,
     },
-    /// `evaluated_until` or the definition is another by now: read again.
+    /// `evaluated_until` or the definition is another by now, or somebody holds the row: read again.
     Moved,
     /// The store's clock has not reached it.
     NotYet {

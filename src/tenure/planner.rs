@@ -33,8 +33,8 @@ const APART: usize = 250;
 /// A job with more ticks than that, after an absence, is recorded by itself.
 const FEW: usize = 20;
 
-/// Pages of one job's ticks that are recorded in one go; the next sweep goes on after them.
-const PAGES: u32 = 50;
+/// Pages of one job's ticks that are recorded in one go; the next look goes on after them.
+const PAGES: u32 = 10;
 
 /// What becomes of a tick, as it is recorded.
 fn fate(outcome: &Outcome) -> TickFate {
@@ -228,13 +228,9 @@ async fn evaluate_together(
         records.push(TicksRecord { job: row.clone(), evaluated_until: scan.evaluated_until, ticks });
         scans.push((*place, schedule, scan));
     }
-    for (place, schedule) in long {
-        alone(tenure, schedule, &mut rows[place], now).await?;
+    if !records.is_empty() {
+        crate::point!("tenure.tick.before_record");
     }
-    if records.is_empty() {
-        return Ok(());
-    }
-    crate::point!("tenure.tick.before_record");
     let part = records.len().div_ceil(tenure.store.writers()).max(APART);
     // Each to its end, also where another stops: none is given up while its COMMIT is under way. All else is done before or after,
     // since a transaction that waits for it keeps its locks.
@@ -261,7 +257,11 @@ async fn evaluate_together(
     for (place, schedule, _) in failed {
         alone(tenure, schedule, &mut rows[*place], now).await?;
     }
-    Ok(())
+    // After those that are on time, and one at a look: what an absence left to do for one job makes no other late.
+    match long.first() {
+        Some((place, schedule)) => alone(tenure, schedule, &mut rows[*place], now).await,
+        None => Ok(()),
+    }
 }
 
 /// What follows from how a job's ticks were recorded. Answers whether there can be more of them.

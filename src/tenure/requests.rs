@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, SubsecRound, Utc};
 
 use super::scope::{Stop, Tenure};
-use crate::clock;
 use crate::domain::JobName;
 use crate::schedule::{Schedule, Tick, backfilled};
 use crate::store::{Execution, JobRow, JobsView, PendingRequest, RequestKind, RequestState, TickFate, TickRecord};
@@ -23,9 +22,7 @@ pub(super) async fn serve(tenure: &Tenure) -> Result<(), Stop> {
     if pending.is_empty() {
         return Ok(());
     }
-    let sent = clock::boottime();
-    let view = tenure.begin("jobs", || tenure.store.jobs()).await?;
-    tenure.clock.learn(sent, clock::boottime(), view.now);
+    let view = super::planner::read(tenure).await?;
     for request in pending {
         let execution = decide(&request, &view);
         let state = match tenure.begin("execute", || tenure.store.execute(request.id, execution.clone())).await {

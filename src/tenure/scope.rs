@@ -22,7 +22,7 @@ use super::store_clock::StoreClock;
 use super::{AcceptedMemory, TenureDeps, backoff};
 use crate::clock;
 use crate::domain::{Claim, Moment};
-use crate::store::{Actor, Entered, FenceHolder, Fenced, Halt, Scope as HaltScope, StoreError, TenureStore};
+use crate::store::{Actor, Entered, FenceHolder, Fenced, Halt, StoreError, TenureStore};
 
 /// So many TTLs without a transaction that entered the fence, and the tenure is over: somebody else may have more luck.
 const TTLS_WITHOUT_ENTRY: u32 = 3;
@@ -162,8 +162,7 @@ impl Scope {
     pub async fn halt_forgotten(&self, why: &str) -> Result<(), StoreError> {
         tracing::error!(claim = %self.claim, why, "the election is halted");
         let actor = Actor { user: "bursar".to_owned(), host: self.deps.settings.leader.host.clone() };
-        let scope = HaltScope::One(self.claim.election.clone());
-        self.deps.store.halt(&scope, why, &actor).await.map(|_| ())
+        self.deps.store.halt(&self.claim.election, why, &actor).await.map(|_| ())
     }
 
     /// Passes the gate: waits while suspect.

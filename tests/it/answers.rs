@@ -8,11 +8,11 @@ use bursar::domain::run::RunState;
 use bursar::domain::unit::UnitState;
 use bursar::store::{
     BatchError, BatchHook, Charge, Effect, Execution, ImportOutcome, PlanSource, RequestKind, RequestState, RunFilter,
-    Scope, SettleOutcome, StoryFilter, UnitFilter, UnitPick,
+    SettleOutcome, StoryFilter, UnitFilter, UnitPick,
 };
 use serde_json::{Value, json};
 
-use super::desk::{Desk, Ground, SqliteFile, actor, bulk, capture, currency, entry, everything, file, mine};
+use super::desk::{Desk, Ground, SqliteFile, actor, bulk, capture, currency, election, entry, everything, file, mine};
 use super::support::Database;
 
 /// What is another thing in every store and at every time: clocks, and who asks the database.
@@ -94,7 +94,7 @@ async fn told<D: Ground>() -> Value {
     let aside = set_aside_and_retried(&desk).await;
     let late = desk.import("adyen", bulk("late", 3, 2)).await;
     desk.planned(&job).await;
-    desk.store.halt(&Scope::All, "drill", &actor()).await.expect("it is halted");
+    desk.store.halt(&election(), "drill", &actor()).await.expect("it is halted");
     let changed = vec![capture("a2", "rich", "EUR", "100.01"), capture("new", "rich", "EUR", "1.00")];
     let conflict = desk.store.import(&file("adyen", "f.csv", changed), &actor()).await.expect("it answers");
     let ImportOutcome::Conflicts { shown, total: 1 } = conflict else { panic!("{conflict:?}") };

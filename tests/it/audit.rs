@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bursar::domain::entry::EntryKind;
 use bursar::domain::job::LedgerDefinition;
-use bursar::store::{AuditCheck, AuditReport, Scope};
+use bursar::store::{AuditCheck, AuditReport};
 
-use super::desk::{Desk, Ground, actor, bulk, capture, currency, entry, everything, on_every_store};
+use super::desk::{Desk, Ground, actor, bulk, capture, currency, election, entry, everything, on_every_store};
 
 on_every_store!(
     a_store_in_which_everything_happened_once_is_clean_and_every_guarantee_is_looked_at,
@@ -102,11 +102,11 @@ async fn what_is_written_while_halted_is_reported_and_what_is_written_before_and
     let desk = Desk::on(whole::<D>().await).await;
     let job = desk.job("other", everything()).await;
     desk.settled(&job).await;
-    let by = actor();
-    let halt = || desk.store.halt(&Scope::All, "drill", &by);
+    let (election, by) = (election(), actor());
+    let halt = || desk.store.halt(&election, "drill", &by);
     halt().await.expect("it is halted");
     halt().await.expect("it is halted already");
-    desk.store.resume(&Scope::All, "drill over", &actor()).await.expect("it is resumed");
+    desk.store.resume(&election, "drill over", &actor()).await.expect("it is resumed");
     desk.settled(&job).await;
     desk.audit_is_clean().await;
     halt().await.expect("it is halted");
@@ -118,7 +118,7 @@ async fn what_is_written_while_halted_is_reported_and_what_is_written_before_and
     assert_eq!(check.violations, 1, "{check:?}");
     assert!(check.examples[0].contains(&format!("run {run} ")), "{check:?}");
     desk.database.broken_by(D::words(breaks::BATCHES_ON_POSTGRES, breaks::BATCHES_ON_SQLITE)).await;
-    desk.store.resume(&Scope::All, "drill over", &actor()).await.expect("it is resumed");
+    desk.store.resume(&election, "drill over", &actor()).await.expect("it is resumed");
     let check = found(&audit(&desk.database).await, "halted_does_nothing").clone();
     assert_eq!(check.violations, 2, "setting aside is recording: {check:?}");
     desk.database.broken_by(D::words(breaks::SENT_ON_POSTGRES, breaks::SENT_ON_SQLITE)).await;

@@ -119,6 +119,14 @@ fn what_cannot_be_written_is_said_and_an_act_that_is_in_the_store_is_said_to_be_
     let imported = into(">/dev/full", &["import", "crlf.csv", "--source", "adyen"]);
     assert_says(&imported, 74, &["done, but standard output could not be written: "]);
     assert_eq!(bursar(&folder, &["imports", "list", "--json"]).ok().json().as_array().map(Vec::len), Some(1));
+    // What was found stands, whether its words were read or not.
+    fs::write(folder.join("other.csv"), entries.replace("10.00", "11.00")).expect("the folder is ours");
+    let differs = || bursar(&folder, &["import", "other.csv", "--source", "adyen"]);
+    assert_eq!(differs().code(), Some(1));
+    let unread = Launch::new("unread", "bash")
+        .args(["-c", "set -o pipefail; exec 3> >(exec true); sleep 0.2; \"$0\" \"$@\" >&3", BINARY])
+        .args(["import", "other.csv", "--source", "adyen"]);
+    assert_eq!(unread.folder(&folder).finish().code(), Some(1));
     let listed = into(">/dev/full", &["imports", "list"]);
     assert_says(&listed, 74, &["standard output could not be written: "]);
     assert!(!listed.stderr.contains("done"), "{}", listed.stderr);

@@ -55,6 +55,10 @@ pub fn currency(code: &str) -> Currency {
     Currency::new(code).expect("a test's currency is one")
 }
 
+pub fn election() -> ElectionName {
+    ElectionName::new("settlement").expect("a name")
+}
+
 pub fn actor() -> Actor {
     Actor { user: "tester".to_owned(), host: "bench".to_owned() }
 }
@@ -84,8 +88,7 @@ impl<D: Ground> Desk<D> {
     /// The next leader of a store that is migrated.
     pub async fn on(database: D) -> Self {
         let store = database.store();
-        let election = ElectionName::new("settlement").expect("a name");
-        let fence = store.fence(&election).await.expect("the store answers");
+        let fence = store.fence(&election()).await.expect("the store answers");
         let (claim, tenure) = lead(&store, fence.map_or(1, |fence| fence.holder.term.get() + 1)).await;
         Self { database, store, tenure, claim, ticks: AtomicI64::new(0) }
     }
@@ -284,11 +287,8 @@ fn base() -> DateTime<Utc> {
 }
 
 async fn lead(store: &Arc<dyn Store>, term: i64) -> (Claim, Arc<dyn TenureStore>) {
-    let claim = Claim {
-        election: ElectionName::new("settlement").expect("a name"),
-        term: Term::new(term).expect("not negative"),
-        tenure_id: TenureId(random_id()),
-    };
+    let claim =
+        Claim { election: election(), term: Term::new(term).expect("not negative"), tenure_id: TenureId(random_id()) };
     let leader = Leader { replica: "desk".to_owned(), host: "bench".to_owned(), version: "0".to_owned() };
     let advanced = store.advance(&claim, &leader, Duration::from_secs(10)).await.expect("the store answers");
     assert!(matches!(advanced, AdvanceOutcome::Accepted { .. }), "{advanced:?}");
@@ -326,7 +326,7 @@ pub fn everything() -> LedgerDefinition {
 pub fn definition(name: &str, handler: HandlerDefinition) -> JobDefinition {
     JobDefinition {
         name: JobName::new(name).expect("a name"),
-        election: ElectionName::new("settlement").expect("a name"),
+        election: election(),
         timing: Timing {
             cron: "* * * * *".to_owned(),
             timezone: chrono_tz::UTC,

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use tokio::task::JoinSet;
+
 use crate::support::{Cluster, EVERY_SECOND, Etcd, Setup, eventually};
 
 /// A start on a busy machine.
@@ -108,4 +110,23 @@ async fn a_process_that_leads_three_loses_one_and_keeps_the_others_and_who_stand
         assert_eq!(cluster.number(&query).await, 0, "every tick of {election} is on record");
     }
     cluster.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_halt_of_all_waits_for_one_election_and_holds_the_others_at_once() {
+    let cluster = Setup::new(1, &schedule()).prepare().await;
+    let mut busy = cluster.database().connect().await;
+    let hold = "begin; select pg_advisory_xact_lock_shared(bursar.gate('first'))";
+    sqlx::raw_sql(hold).execute(&mut busy).await.expect("work of one election is under way");
+    let mut ends = JoinSet::new();
+    ends.spawn(async move { sqlx::raw_sql("select pg_sleep(4); commit").execute(&mut busy).await.map(|_| ()) });
+    let halted = cluster.command(&["halt", "--reason", "wrong fees", "--json"]).ok().json();
+    ends.join_next().await.expect("one").expect("joined").expect("nothing was ended for it");
+    let halted: Vec<_> = halted.as_array().into_iter().flatten().map(|report| report["election"].as_str()).collect();
+    assert_eq!(halted, JOBS.map(Some), "also those that only the schedule knows");
+    let earlier = "select count(*) from bursar.fence f join bursar.fence b on b.election = 'first'
+                    where f.halted_at < b.halted_at - interval '2 seconds'";
+    assert_eq!(cluster.number(earlier).await, 2, "they did not wait for it");
+    let resumed = cluster.command(&["resume", "--reason", "fees are right", "--json"]).ok().json();
+    assert_eq!(resumed.as_array().map(Vec::len), Some(3));
 }

@@ -16,8 +16,7 @@ use bursar::domain::{Claim, ElectionName, JobName, TenureId, Term};
 use bursar::store::memory::{MemoryState, MemoryStore};
 use bursar::store::{
     Actor, Admission, AdvanceOutcome, CallFate, CallRecord, Entered as Answer, Fenced, JobChange, JobChangeOutcome,
-    Leader, OpenRun, PlanSource, Scope, Store as _, TenureLimits, TenureStore, TickFate, TickRecord, TicksRecord,
-    UnitFilter,
+    Leader, OpenRun, PlanSource, Store as _, TenureLimits, TenureStore, TickFate, TickRecord, TicksRecord, UnitFilter,
 };
 use chrono::DateTime;
 use futures_util::FutureExt as _;
@@ -194,11 +193,11 @@ impl Twin {
                 said(now(open(store, term).put_back(self.run.id, &kept)).map(|done| done.map(|_| 0)))
             }
             Op::Halt => {
-                now(store.halt(&Scope::All, "test", &actor())).expect("nothing fails here");
+                now(store.halt(&election(), "test", &actor())).expect("nothing fails here");
                 "done".to_owned()
             }
             Op::Resume => {
-                now(store.resume(&Scope::All, "test", &actor())).expect("nothing fails here");
+                now(store.resume(&election(), "test", &actor())).expect("nothing fails here");
                 "done".to_owned()
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bursar::store::{Actor, NewImport, RequestKind, Scope, Store as _};
+use bursar::store::{Actor, NewImport, RequestKind, Store as _};
 use chrono::TimeDelta;
 use futures_util::FutureExt as _;
 
@@ -68,7 +68,7 @@ impl Engine {
             Act::Halt { election, time } => {
                 let ignored = world.state().broken == Break::HaltIgnored;
                 if !ignored {
-                    done(world.judge.halt(&Scope::One(election.clone()), "nemesis", &actor()));
+                    done(world.judge.halt(&election, "nemesis", &actor()));
                 }
                 world.touch("operator", Touch::Halted { election: election.clone() });
                 self.ends.push((now + time, End::Halt(election)));
@@ -142,7 +142,7 @@ impl Engine {
             self.world.log("nemesis", format!("over: {end:?}"));
             match end {
                 End::Halt(election) => {
-                    done(self.world.judge.resume(&Scope::One(election.clone()), "over", &actor()));
+                    done(self.world.judge.resume(&election, "over", &actor()));
                     self.world.touch("operator", Touch::Resumed { election });
                 }
                 End::Hold(merchant) => {

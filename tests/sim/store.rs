@@ -200,12 +200,12 @@ impl Store for SimStore {
         self.ask("note_end", self.inner.note_end(claim, reason, at), |_| {}).await
     }
 
-    async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
+    async fn halt(&self, election: &ElectionName, reason: &str, actor: &Actor) -> Result<HaltReport, StoreError> {
         let world = &self.way.world;
         world.count("halted by itself");
-        self.ask("halt", self.inner.halt(scope, reason, actor), |done| {
-            for report in done.iter().flatten() {
-                world.touch(&self.way.name, Touch::Halted { election: report.election.clone() });
+        self.ask("halt", self.inner.halt(election, reason, actor), |done| {
+            if done.is_ok() {
+                world.touch(&self.way.name, Touch::Halted { election: election.clone() });
             }
         })
         .await
@@ -225,8 +225,12 @@ impl Store for SimStore {
 
     // What follows no replica asks: commands do, and they are not simulated on a way of their own.
 
-    async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
-        self.inner.resume(scope, reason, actor).await
+    async fn elections(&self) -> Result<Vec<ElectionName>, StoreError> {
+        self.inner.elections().await
+    }
+
+    async fn resume(&self, election: &ElectionName, reason: &str, actor: &Actor) -> Result<HaltReport, StoreError> {
+        self.inner.resume(election, reason, actor).await
     }
 
     async fn bind(&self, coordinator: &CoordinatorBinding) -> Result<BindOutcome, StoreError> {

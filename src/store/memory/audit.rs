@@ -225,7 +225,7 @@ impl MemoryState {
             };
             let key = idempotency_key(&parts);
             let body = found.payout.as_ref().map(|(merchant, currency, amount)| {
-                PayoutBody::new(&key, merchant, *currency, *amount, run.id, &parts, found.value_date).to_bytes()
+                PayoutBody::new(&key, merchant, *currency, *amount, &parts, found.value_date).to_bytes()
             });
             if key != found.key || body.is_some_and(|body| body != found.body) {
                 bad.push(format!("instruction {} is not what its unit and run give", found.key));

@@ -8,7 +8,7 @@ use super::state::{Done, MemoryState};
 use crate::domain::{Claim, ElectionName, TenureId, Term};
 use crate::store::{
     ActView, Actor, AdvanceOutcome, BindOutcome, CoordinatorBinding, Fence, FenceHolder, Halt, HaltReport, Leader,
-    Lineage, Scope, TermView,
+    Lineage, TermView,
 };
 
 /// The user by which bursar halts by itself.
@@ -104,17 +104,12 @@ impl MemoryState {
         })
     }
 
-    /// The elections of a scope, in the order of names.
-    pub(super) fn elections(&self, scope: &Scope) -> Vec<ElectionName> {
-        match scope {
-            Scope::One(election) => vec![election.clone()],
-            Scope::All => {
-                let jobs = self.jobs.values().filter(|job| job.removed_at.is_none()).map(|job| &job.election);
-                let runs = self.runs.values().filter(|run| run.state.is_open()).map(|run| &run.election);
-                let all: std::collections::BTreeSet<_> = self.fences.keys().chain(jobs).chain(runs).cloned().collect();
-                all.into_iter().collect()
-            }
-        }
+    /// The elections that there are, in the order of their names.
+    pub(super) fn elections(&self) -> Vec<ElectionName> {
+        let jobs = self.jobs.values().filter(|job| job.removed_at.is_none()).map(|job| &job.election);
+        let runs = self.runs.values().filter(|run| run.state.is_open()).map(|run| &run.election);
+        let all: std::collections::BTreeSet<_> = self.fences.keys().chain(jobs).chain(runs).cloned().collect();
+        all.into_iter().collect()
     }
 
     pub(super) fn halt(

@@ -230,7 +230,7 @@ impl MemoryState {
         let over = definition.maximum_payout.get(&one.currency).is_some_and(|maximum| net > *maximum);
         let written = self.instruction(claim, run, one.unit, InstructionKind::Payout, now);
         let parts = self.key_parts(run, one.unit);
-        let body = PayoutBody::new(&written.key, one.merchant, one.currency, net, run.id, &parts, run.value_date);
+        let body = PayoutBody::new(&written.key, one.merchant, one.currency, net, &parts, run.value_date);
         let payout = Instruction {
             body: body.to_bytes(),
             payout: Some((one.merchant.to_owned(), one.currency, net)),

@@ -19,9 +19,9 @@ use crate::store::{
     DecideOutcome, Decision, Fence, FenceReject, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport,
     ImportOutcome, ImportRecord, ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome,
     PayoutFilter, PayoutView, PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind,
-    RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope,
-    StatusView, Store, StoreError, StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked,
-    TransferWish, UnitFilter, UnitHistory, UnitView, UsersStatement, WaitingRequest, Wishes, WithdrawOutcome,
+    RequestState, Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, StatusView,
+    Store, StoreError, StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked, TransferWish,
+    UnitFilter, UnitHistory, UnitView, UsersStatement, WaitingRequest, Wishes, WithdrawOutcome,
 };
 
 /// There is one schema.
@@ -87,19 +87,16 @@ impl Store for MemoryStore {
         self.operate("note_promotion", |state, now| Ok(state.note_promotion(claim, promotion, now)))
     }
 
-    async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
-        let elections = self.look("halt", |state, _now| state.elections(scope))?;
-        let one =
-            |election| self.operate("halt", |state, now| Ok(Done::Commit(state.halt(election, reason, actor, now))));
-        elections.iter().map(one).collect()
+    async fn elections(&self) -> Result<Vec<ElectionName>, StoreError> {
+        self.look("elections", |state, _now| state.elections())
     }
 
-    async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
-        let elections = self.look("resume", |state, _now| state.elections(scope))?;
-        let one = |election| {
-            self.operate("resume", |state, now| Ok(Done::Commit(state.resume(election, reason, actor, now))))
-        };
-        elections.iter().map(one).collect()
+    async fn halt(&self, election: &ElectionName, reason: &str, actor: &Actor) -> Result<HaltReport, StoreError> {
+        self.operate("halt", |state, now| Ok(Done::Commit(state.halt(election, reason, actor, now))))
+    }
+
+    async fn resume(&self, election: &ElectionName, reason: &str, actor: &Actor) -> Result<HaltReport, StoreError> {
+        self.operate("resume", |state, now| Ok(Done::Commit(state.resume(election, reason, actor, now))))
     }
 
     async fn resumed_baseline(&self, election: &ElectionName) -> Result<Option<(Lineage, DateTime<Utc>)>, StoreError> {

@@ -94,7 +94,6 @@ fn instructed(row: &PgRow, deployment: Uuid) -> Result<Instructed<'_>, sqlx::Err
         key: row.try_get("idempotency_key")?,
         deployment,
         job: job_name(row, "job")?,
-        run: row.try_get("run_id")?,
         run_kind: run_kind(row, "run_kind")?,
         tick: row.try_get("tick")?,
         request_id: row.try_get("request_id")?,

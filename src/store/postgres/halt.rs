@@ -18,7 +18,7 @@ use super::store::{PgStore, finish};
 use super::tx::Done;
 use super::within::{CONTROL, within};
 use crate::domain::ElectionName;
-use crate::store::{Actor, HaltReport, Lineage, Scope, StoreError};
+use crate::store::{Actor, HaltReport, Lineage, StoreError};
 
 /// The longest wait for the transactions under way.
 const WAIT: Duration = Duration::from_mins(1);
@@ -51,26 +51,18 @@ impl Switch {
     }
 }
 
-/// Switches each election of the scope, one after the other.
+/// Switches an election.
 pub(super) async fn switch(
     store: &PgStore,
     switch: Switch,
-    scope: &Scope,
+    election: &ElectionName,
     reason: &str,
     actor: &Actor,
-) -> Result<Vec<HaltReport>, StoreError> {
+) -> Result<HaltReport, StoreError> {
     let operation = switch.as_str();
-    let elections = match scope {
-        Scope::One(election) => vec![election.clone()],
-        Scope::All => all_elections(store, operation).await?,
-    };
-    let mut reports = Vec::with_capacity(elections.len());
-    for election in elections {
-        let mut tx = store.command_tx(operation).await?;
-        let worked = within(operation, WAIT + CONTROL, one(tx.conn(), switch, &election, reason, actor)).await;
-        reports.push(finish(tx, worked).await?);
-    }
-    Ok(reports)
+    let mut tx = store.command_tx(operation).await?;
+    let worked = within(operation, WAIT + CONTROL, one(tx.conn(), switch, election, reason, actor)).await;
+    finish(tx, worked).await
 }
 
 async fn one(
@@ -147,17 +139,12 @@ pub(super) async fn resumed_baseline(
     Ok(Some((lineage.0, row.try_get("at").map_err(at(operation))?)))
 }
 
-async fn all_elections(store: &PgStore, operation: &'static str) -> Result<Vec<ElectionName>, StoreError> {
-    let mut held = store.control.acquire(operation).await?;
-    let names: Vec<String> = within(operation, CONTROL, async {
-        sqlx::query_scalar(include_str!("sql/elections.sql")).fetch_all(held.connection()).await.map_err(at(operation))
-    })
-    .await?;
-    held.give_back();
-    names
-        .into_iter()
-        .map(|name| {
-            ElectionName::new(name).map_err(|error| StoreError::Broken { operation, detail: error.to_string() })
-        })
-        .collect()
+/// The elections that the store knows, in the order of their names.
+pub(super) async fn elections(connection: &mut PgConnection) -> Result<Vec<ElectionName>, StoreError> {
+    let operation = "elections";
+    let names: Vec<String> =
+        sqlx::query_scalar(include_str!("sql/elections.sql")).fetch_all(connection).await.map_err(at(operation))?;
+    let election =
+        |name| ElectionName::new(name).map_err(|error| StoreError::Broken { operation, detail: error.to_string() });
+    names.into_iter().map(election).collect()
 }

@@ -382,7 +382,7 @@ impl InstructionColumns {
         over_limit: bool,
     ) {
         let key = idempotency_key(parts);
-        let body = PayoutBody::new(&key, merchant, currency, net, run.id, parts, run.value_date).to_bytes();
+        let body = PayoutBody::new(&key, merchant, currency, net, parts, run.value_date).to_bytes();
         self.unit.push(unit.id);
         self.generation.push(unit.generation);
         self.merchant.push(merchant.to_owned());

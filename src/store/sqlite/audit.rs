@@ -120,7 +120,6 @@ fn instructed(row: &SqliteRow, deployment: Uuid) -> Result<Instructed<'_>, sqlx:
         key: row.try_get("idempotency_key")?,
         deployment,
         job: job_name(row, "job")?,
-        run: row.try_get("run_id")?,
         run_kind: run_kind(row, "run_kind")?,
         tick: time(row, "tick")?,
         request_id: maybe_id(row, "request_id")?,

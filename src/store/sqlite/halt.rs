@@ -13,11 +13,11 @@ use super::error::at;
 use super::fence;
 use super::lineage;
 use super::store::{SqliteStore, finish};
-use super::tx::{self, Done, read};
+use super::tx::{self, Done};
 use super::within::{CONTROL, within};
 use crate::clock;
 use crate::domain::ElectionName;
-use crate::store::{Actor, HaltReport, Lineage, Scope, StoreError};
+use crate::store::{Actor, HaltReport, Lineage, StoreError};
 
 /// The user by which bursar halts by itself.
 const ITSELF: &str = "bursar";
@@ -40,30 +40,21 @@ impl Switch {
     }
 }
 
-/// Switches each election of the scope, one after the other.
+/// Switches an election.
 pub(super) async fn switch(
     store: &SqliteStore,
     switch: Switch,
-    scope: &Scope,
+    election: &ElectionName,
     reason: &str,
     actor: &Actor,
-) -> Result<Vec<HaltReport>, StoreError> {
+) -> Result<HaltReport, StoreError> {
     let operation = switch.as_str();
-    let elections = match scope {
-        Scope::One(election) => vec![election.clone()],
-        Scope::All => all_elections(store, operation).await?,
-    };
-    let mut reports = Vec::with_capacity(elections.len());
-    for election in elections {
-        let asked = clock::boottime();
-        let mut tx = store.command_tx(operation).await?;
-        let waited = clock::boottime().since(asked);
-        let worked = within(operation, CONTROL, one(tx.conn(), switch, &election, reason, actor)).await;
-        let mut report = finish(tx, worked).await?;
-        report.waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-        reports.push(report);
-    }
-    Ok(reports)
+    let asked = clock::boottime();
+    let mut tx = store.command_tx(operation).await?;
+    let waited = clock::boottime().since(asked);
+    let worked = within(operation, CONTROL, one(tx.conn(), switch, election, reason, actor)).await;
+    let report = finish(tx, worked).await?;
+    Ok(HaltReport { waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX), ..report })
 }
 
 async fn one(
@@ -157,21 +148,12 @@ pub(super) async fn resumed_baseline(
     Ok(Some((lineage, time(&row, "at").map_err(at(operation))?)))
 }
 
-async fn all_elections(store: &SqliteStore, operation: &'static str) -> Result<Vec<ElectionName>, StoreError> {
-    let mut tx = read(&store.control, operation).await?;
-    let names = within(operation, CONTROL, async {
-        sqlx::query_scalar::<_, String>(include_str!("sql/elections.sql"))
-            .fetch_all(tx.conn())
-            .await
-            .map(Done::RollBack)
-            .map_err(at(operation))
-    })
-    .await;
-    finish(tx, names)
-        .await?
-        .into_iter()
-        .map(|name| {
-            ElectionName::new(name).map_err(|error| StoreError::Broken { operation, detail: error.to_string() })
-        })
-        .collect()
+/// The elections that the store knows, in the order of their names.
+pub(super) async fn elections(connection: &mut SqliteConnection) -> Result<Vec<ElectionName>, StoreError> {
+    let operation = "elections";
+    let names: Vec<String> =
+        sqlx::query_scalar(include_str!("sql/elections.sql")).fetch_all(connection).await.map_err(at(operation))?;
+    let election =
+        |name| ElectionName::new(name).map_err(|error| StoreError::Broken { operation, detail: error.to_string() });
+    names.into_iter().map(election).collect()
 }

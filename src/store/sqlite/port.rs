@@ -23,7 +23,7 @@ use crate::store::{
     DecideOutcome, Decision, Fence, FourEyesOutcome, HaltReport, Health, HistoryView, HoldReport, ImportOutcome,
     ImportRecord, ImportView, JobCarries, Leader, Lineage, MerchantHold, NewImport, PauseOutcome, PayoutFilter,
     PayoutView, PreviewLine, Promotion, ReceiverView, ReleaseOutcome, ReportedPayout, RequestKind, RequestState,
-    Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, Scope, StatusView, Store,
+    Resolution, ResolveOutcome, RevertOutcome, RunFilter, RunReport, RunSummary, RunView, StatusView, Store,
     StoreError, StoreFigures, StoryFilter, TenureLimits, TenureStore, TermStory, TransferAsked, UnitFilter,
     UnitHistory, UnitView, UsersStatement, WaitingRequest, Wishes, WithdrawOutcome,
 };
@@ -123,12 +123,16 @@ impl Store for SqliteStore {
         acting!(self, "note_promotion", connection => stories::note_promotion(connection, claim, promotion))
     }
 
-    async fn halt(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
-        switch(self, Switch::Halt, scope, reason, actor).await
+    async fn elections(&self) -> Result<Vec<ElectionName>, StoreError> {
+        control!(self, "elections", CONTROL, connection => halt::elections(connection))
     }
 
-    async fn resume(&self, scope: &Scope, reason: &str, actor: &Actor) -> Result<Vec<HaltReport>, StoreError> {
-        switch(self, Switch::Resume, scope, reason, actor).await
+    async fn halt(&self, election: &ElectionName, reason: &str, actor: &Actor) -> Result<HaltReport, StoreError> {
+        switch(self, Switch::Halt, election, reason, actor).await
+    }
+
+    async fn resume(&self, election: &ElectionName, reason: &str, actor: &Actor) -> Result<HaltReport, StoreError> {
+        switch(self, Switch::Resume, election, reason, actor).await
     }
 
     async fn resumed_baseline(&self, election: &ElectionName) -> Result<Option<(Lineage, DateTime<Utc>)>, StoreError> {

@@ -251,7 +251,7 @@ impl LedgerRows {
         over_limit: bool,
     ) {
         let key = idempotency_key(parts);
-        let body = PayoutBody::new(&key, merchant, currency, net, run.id, parts, run.value_date).to_bytes();
+        let body = PayoutBody::new(&key, merchant, currency, net, parts, run.value_date).to_bytes();
         self.instructions.push((
             unit.id,
             unit.generation,

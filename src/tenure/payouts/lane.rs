@@ -100,7 +100,7 @@ impl Lane {
             tokio::select! {
                 biased;
                 Some(first) = self.answers.next() => self.take_in(first).await?,
-                () = self.wake.notified() => self.look_at = clock::boottime(),
+                () = self.wake.notified() => self.look_at = self.look_at.min(clock::boottime()),
                 () = tokio::time::sleep(wait), if room > 0 && !stopping.is_cancelled() => {}
                 () = stopping.cancelled(), if !stopping.is_cancelled() => {}
             }

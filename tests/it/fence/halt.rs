@@ -3,13 +3,9 @@
 use std::time::Duration;
 
 use bursar::clock;
-use bursar::store::{Scope, Store};
+use bursar::store::Store;
 
 use super::ground::{accepted, actor, claim, election, entered, migrated, open};
-
-fn one() -> Scope {
-    Scope::One(election())
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_halt_waits_for_sixteen_transactions_under_way_and_ends_none() {
@@ -24,9 +20,9 @@ async fn a_halt_waits_for_sixteen_transactions_under_way_and_ends_none() {
             .spawn(async move { sqlx::raw_sql("select pg_sleep(0.5); commit").execute(&mut holder).await.map(|_| ()) });
     }
     let began = clock::boottime();
-    let reports = store.halt(&one(), "drill", &actor()).await.expect("halted");
+    let report = store.halt(&election(), "drill", &actor()).await.expect("halted");
     let took = clock::boottime().since(began);
-    assert!(reports[0].waited_ms >= 100, "{reports:?}");
+    assert!(report.waited_ms >= 100, "{report:?}");
     assert!(took < Duration::from_secs(3), "{took:?}");
     while let Some(ended) = holders.join_next().await {
         ended.expect("joined").expect("no transaction is ended for a halt");

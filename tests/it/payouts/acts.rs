@@ -1,9 +1,9 @@
 //! What operators say of payouts: resolve, release, hold a merchant. Each is an act on record.
 
 use bursar::domain::job::{LedgerDefinition, Release};
-use bursar::store::{HoldReport, ReleaseOutcome, Resolution, ResolveOutcome, Scope};
+use bursar::store::{HoldReport, ReleaseOutcome, Resolution, ResolveOutcome};
 
-use super::super::desk::{actor, capture, mine};
+use super::super::desk::{actor, capture, election, mine};
 use super::super::fence::ground::waiting_for_locks;
 use super::*;
 
@@ -41,7 +41,7 @@ async fn a_persons_word_ends_what_is_held_with_the_postings_that_follow<D: Groun
     }
     record(&desk, &payouts[3], paid()).await;
     // Also while the election is halted.
-    desk.store.halt(&Scope::All, "month end", &actor()).await.expect("it is halted");
+    desk.store.halt(&election(), "month end", &actor()).await.expect("it is halted");
     assert_eq!(now(&resolve(&desk, key(0), Resolution::Paid("R".to_owned())).await), Some(InstructionState::Paid));
     assert_eq!(now(&resolve(&desk, key(1), not_paid(None)).await), None, "its key is still valid");
     assert_eq!(now(&resolve(&desk, key(1), not_paid(Some("W"))).await), Some(InstructionState::Rejected));

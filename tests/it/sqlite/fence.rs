@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bursar::domain::{Claim, TenureId};
-use bursar::store::{AdvanceOutcome, Entered, Scope, SettleOutcome, Store, StoreError, UnitPick};
+use bursar::store::{AdvanceOutcome, Entered, SettleOutcome, Store, StoreError, UnitPick};
 
 use super::ground::{
     BOUND, accepted, actor, claim, election, leader, limits, mark, mine, number, opened, path, planned, raw, run,
@@ -67,22 +67,22 @@ async fn a_halt_stops_the_next_transaction_and_a_record_goes_through() {
     let store = store(&path).await;
     let tenure = tenure(&store, &claim(1)).await;
     let run = planned(tenure.as_ref(), "probe", &["a"]).await;
-    let scope = Scope::One(election());
-    let reports = store.halt(&scope, "a drill", &actor()).await.expect("halted");
-    assert!(!reports[0].already);
+    let election = election();
+    let report = store.halt(&election, "a drill", &actor()).await.expect("halted");
+    assert!(!report.already);
     match tenure.settle(&run, FRESH, &mark()).await {
         Ok(Entered::Halted(halt)) => assert_eq!((halt.reason.as_str(), halt.by.as_str()), ("a drill", "ann@desk")),
         other => panic!("a halted settle answered {other:?}"),
     }
     mine(tenure.release().await);
-    assert!(store.halt(&scope, "again", &actor()).await.expect("halted")[0].already);
+    assert!(store.halt(&election, "again", &actor()).await.expect("halted").already);
     let by_itself = bursar::store::Actor { user: "bursar".to_owned(), host: "h".to_owned() };
-    assert!(!store.halt(&scope, "it forgot", &by_itself).await.expect("halted")[0].already);
-    let halt = store.fence(&election()).await.expect("read").expect("there").halt.expect("halted");
+    assert!(!store.halt(&election, "it forgot", &by_itself).await.expect("halted").already);
+    let halt = store.fence(&election).await.expect("read").expect("there").halt.expect("halted");
     assert_eq!(halt.reason, "a drill; bursar: it forgot");
-    assert!(store.resumed_baseline(&election()).await.expect("read").is_none());
-    store.resume(&scope, "over", &actor()).await.expect("resumed");
-    let (baseline, _) = store.resumed_baseline(&election()).await.expect("read").expect("on record");
+    assert!(store.resumed_baseline(&election).await.expect("read").is_none());
+    store.resume(&election, "over", &actor()).await.expect("resumed");
+    let (baseline, _) = store.resumed_baseline(&election).await.expect("read").expect("on record");
     assert_eq!(baseline.system_identifier, store.health().await.expect("healthy").lineage.system_identifier);
     assert!(matches!(mine(tenure.settle(&run, FRESH, &mark()).await), SettleOutcome::Settled(_)));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bursar::domain::job::ProbeDefinition;
-use bursar::store::{Scope, Store};
+use bursar::store::Store;
 use bursar::tenure::Ending;
 
 use super::ground::{Ground, NEVER, Said, actor, election, job};
@@ -18,7 +18,7 @@ async fn nothing_is_settled_between_halt_and_resume_and_the_leader_stays() {
     let claim = ground.lead(1).await;
     let run = ground.trigger().await;
     ground.settled_at_least(run, 50).await;
-    ground.store.halt(&Scope::One(election()), "month end", &actor()).await.expect("an answer");
+    ground.store.halt(&election(), "month end", &actor()).await.expect("an answer");
     // The exclusive lock was had: whatever was under way has ended.
     let settled = ground.units_in(run, "settled").await;
     holds_for(Duration::from_secs(3), "the halt", async || {
@@ -27,7 +27,7 @@ async fn nothing_is_settled_between_halt_and_resume_and_the_leader_stays() {
     })
     .await;
     assert!(!ground.reports.said().iter().any(|said| matches!(said, Said::Ended(_) | Said::Fault(..))));
-    ground.store.resume(&Scope::One(election()), "done", &actor()).await.expect("an answer");
+    ground.store.resume(&election(), "done", &actor()).await.expect("an answer");
     ground.run_in(run, "complete").await;
     assert_eq!(ground.units_in(run, "settled").await, 600);
     ground.end(&claim, Ending::Abrupt).await;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bursar::domain::job::{ProbeDefinition, ProbeShape};
-use bursar::store::{Scope, Store};
+use bursar::store::Store;
 use bursar::tenure::Ending;
 
 use super::ground::{Ground, NEVER, SOON, actor, election, job};
@@ -129,14 +129,14 @@ async fn answers_are_recorded_while_the_election_is_halted_and_nothing_new_is_se
     let claim = ground.lead(1).await;
     let run = ground.trigger().await;
     eventually(SOON, "calls are under way", async || (calls(&log).len() >= 8).then_some(())).await;
-    ground.store.halt(&Scope::One(election()), "month end", &actor()).await.expect("an answer");
+    ground.store.halt(&election(), "month end", &actor()).await.expect("an answer");
     let sent = calls(&log).len();
     eventually(SOON, "what had left is on record", async || {
         (ground.units_in(run, "settled").await == i64::try_from(sent).expect("small")).then_some(())
     })
     .await;
     assert_eq!(calls(&log).len(), sent, "nothing was sent after the halt");
-    ground.store.resume(&Scope::One(election()), "done", &actor()).await.expect("an answer");
+    ground.store.resume(&election(), "done", &actor()).await.expect("an answer");
     ground.run_in(run, "complete").await;
     assert_eq!(calls(&log).values().sum::<u32>(), 40);
     ground.end(&claim, Ending::Abrupt).await;

@@ -2,7 +2,7 @@
 
 use bursar::domain::job::ProbeDefinition;
 use bursar::domain::{TenureId, Term};
-use bursar::store::{FenceHolder, Lineage, Scope, Store};
+use bursar::store::{FenceHolder, Lineage, Store};
 use bursar::tenure::{AcceptedRecord, Ending, Order};
 
 use super::ground::{Ground, NEVER, SOON, Said, actor, election, job, open};
@@ -79,7 +79,7 @@ async fn a_store_that_forgot_is_halted_and_only_a_resume_makes_it_the_baseline()
         .await
         .expect_err("nothing begins in a halted election");
     assert_eq!(ground.memory.remembered(), Some(remembered), "what is remembered outlives a store that forgot");
-    ground.store.resume(&Scope::One(election()), "checked", &actor()).await.expect("an answer");
+    ground.store.resume(&election(), "checked", &actor()).await.expect("an answer");
     ground.hear(&Said::FirstWork(term(10))).await;
     eventually(SOON, "what is there is the new baseline", async || {
         ground.memory.remembered().filter(|record| record.tenure_id == claim.tenure_id)
@@ -96,8 +96,8 @@ async fn a_resume_that_met_no_leader_is_the_baseline_of_the_next_promotion() {
     let lineage = Lineage { position: health.lineage.position + (1 << 40), ..health.lineage };
     let tenure_id = TenureId(bursar::clock::random_id());
     ground.memory.set(AcceptedRecord { term: term(9), tenure_id, lineage, at: Some(health.now) });
-    ground.store.halt(&Scope::One(election()), "the store was restored", &actor()).await.expect("an answer");
-    ground.store.resume(&Scope::One(election()), "checked", &actor()).await.expect("an answer");
+    ground.store.halt(&election(), "the store was restored", &actor()).await.expect("an answer");
+    ground.store.resume(&election(), "checked", &actor()).await.expect("an answer");
     let claim = ground.lead(10).await;
     eventually(SOON, "what is there is remembered", async || {
         ground.memory.remembered().filter(|record| record.tenure_id == claim.tenure_id)

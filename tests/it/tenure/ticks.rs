@@ -171,3 +171,31 @@ async fn a_tick_that_cannot_be_recorded_keeps_back_no_other_of_its_instant() {
     ground.end(&second, Ending::Planned { drain: Duration::from_secs(10) }).await;
     ground.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jobs_row_that_somebody_holds_keeps_back_no_other_job() {
+    let named = |name: &str| {
+        let mut every = job(EVERY_SECOND, units(1));
+        every.name = JobName::new(name).expect("a name");
+        every
+    };
+    let ground = Ground::with(vec![named("free"), named("held")]).await;
+    let claim = ground.lead(1).await;
+    let of = async |name: &str| {
+        ground.database.value::<i64>(&format!("select count(*) from bursar.run where job = '{name}'")).await
+    };
+    let reaches = async |name: &str, count: i64| {
+        eventually(SOON, "runs are opened", async || (of(name).await >= count).then_some(())).await;
+    };
+    reaches("held", 1).await;
+    let mut holder = ground.database.connect().await;
+    let hold = "begin; select from bursar.job where name = 'held' for update";
+    sqlx::raw_sql(hold).execute(&mut holder).await.expect("the row is held");
+    let (before, free) = (of("held").await, of("free").await);
+    reaches("free", free + 3).await;
+    assert_eq!(of("held").await, before, "its ticks are owed");
+    sqlx::raw_sql("commit").execute(&mut holder).await.expect("let go");
+    reaches("held", before + 3).await;
+    ground.end(&claim, Ending::Planned { drain: Duration::from_secs(10) }).await;
+    ground.leave().await;
+}

@@ -5,9 +5,9 @@ use std::time::Duration;
 use bursar::domain::instruction::InstructionState;
 use bursar::domain::run::RunState;
 use bursar::domain::unit::UnitState;
-use bursar::store::{Call, CallFate, CallWord, FinishOutcome, OpenRun, Recovery, ResolveOutcome, Scope, TenureStore};
+use bursar::store::{Call, CallFate, CallWord, FinishOutcome, OpenRun, Recovery, ResolveOutcome, TenureStore};
 
-use super::bench::{Bench, LATER, SOON, actor, call_record, calling, claim, fenced, mine};
+use super::bench::{Bench, LATER, SOON, actor, call_record, calling, claim, election, fenced, mine};
 
 async fn record(tenure: &dyn TenureStore, run: &OpenRun, call: &Call, fate: CallFate) -> u64 {
     mine(tenure.record_calls(run.id, &[call_record(call.instruction, call.attempt, fate)]).await)
@@ -305,7 +305,7 @@ pub async fn a_persons_word_ends_what_no_program_can_settle(bench: &Bench) {
     }
     assert_eq!(mine(tenure.finish_run(run.id).await), FinishOutcome::Finished(RunState::CompleteSetAside));
     // Also while the election is halted.
-    bench.store.halt(&Scope::All, "month end", &actor()).await.expect("halted");
+    bench.store.halt(&election(), "month end", &actor()).await.expect("halted");
     let (held, paid, rejected) = (InstructionState::Held, InstructionState::Paid, InstructionState::Rejected);
     let is = |was, now| ResolveOutcome::Resolved { was, now };
     assert_eq!(resolve(bench, run.id, "a", &done).await, is(held, paid));
@@ -331,5 +331,5 @@ pub async fn a_persons_word_ends_what_no_program_can_settle(bench: &Bench) {
         }
     }
     assert_eq!(bench.picture().await, before, "nothing changed");
-    bench.store.resume(&Scope::All, "over", &actor()).await.expect("resumed");
+    bench.store.resume(&election(), "over", &actor()).await.expect("resumed");
 }

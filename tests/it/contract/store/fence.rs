@@ -4,18 +4,13 @@ use std::sync::Arc;
 
 use bursar::domain::ElectionName;
 use bursar::store::{
-    Actor, AdvanceOutcome, BindOutcome, CoordinatorBinding, Entered, Fence, JobChangeOutcome, Scope, SettleOutcome,
-    StoreError,
+    Actor, AdvanceOutcome, BindOutcome, CoordinatorBinding, Entered, Fence, JobChangeOutcome, SettleOutcome, StoreError,
 };
 
 use super::bench::{
     Admits, BOUND, Bench, actor, charge, claim, claim_of, election, fresh, holder, keys, leader, mark, mine, new_job,
     probe,
 };
-
-fn one() -> Scope {
-    Scope::One(election())
-}
 
 pub async fn a_higher_term_is_accepted_a_lower_or_equal_one_lost(bench: &Bench) {
     assert_eq!(bench.store.fence(&election()).await, Ok(None));
@@ -59,7 +54,7 @@ pub async fn of_two_leaders_at_one_term_exactly_one_is_accepted(bench: &Bench) {
 }
 
 pub async fn a_halt_is_told_to_whoever_advances_and_stays_through_changes_of_leader(bench: &Bench) {
-    bench.store.halt(&one(), "not yet", &actor()).await.expect("halted");
+    bench.store.halt(&election(), "not yet", &actor()).await.expect("halted");
     let fence = bench.store.fence(&election()).await.expect("an answer").expect("a fence");
     assert_eq!(fence.holder.term.get(), 0);
     let (first, second) = (claim(1), claim(2));
@@ -68,7 +63,7 @@ pub async fn a_halt_is_told_to_whoever_advances_and_stays_through_changes_of_lea
         let AdvanceOutcome::Accepted { halt: Some(halt) } = outcome else { panic!("{outcome:?}") };
         assert_eq!(halt.reason, "not yet");
     }
-    bench.store.resume(&Scope::All, "go", &actor()).await.expect("resumed");
+    bench.store.resume(&election(), "go", &actor()).await.expect("resumed");
     bench.accepted(&claim(3)).await;
 }
 
@@ -76,12 +71,12 @@ pub async fn halting_and_resuming_say_what_they_found_and_are_written_down_each_
     bench.accepted(&claim(1)).await;
     let mut already = Vec::new();
     for reason in ["drill", "again"] {
-        already.extend(bench.store.halt(&one(), reason, &actor()).await.expect("an answer"));
+        already.push(bench.store.halt(&election(), reason, &actor()).await.expect("an answer"));
     }
     let halt = bench.store.fence(&election()).await.expect("an answer").expect("a fence").halt.expect("halted");
     assert_eq!(halt.reason, "drill", "the first reason stands");
     for _ in 0..2 {
-        already.extend(bench.store.resume(&one(), "over", &actor()).await.expect("an answer"));
+        already.push(bench.store.resume(&election(), "over", &actor()).await.expect("an answer"));
     }
     assert_eq!(already.iter().map(|report| report.already).collect::<Vec<_>>(), [false, true, false, true]);
     assert!(already.iter().all(|report| report.on_the_wire == 0 && report.election == election()), "{already:?}");
@@ -92,30 +87,33 @@ pub async fn halting_and_resuming_say_what_they_found_and_are_written_down_each_
     assert_eq!(acts, expected.map(|(action, reason)| (action, reason, Some(1))));
     // All that the store knows: also an election that has a job and never had a leader of its own name.
     bench.accepted(&claim_of(ElectionName::new("other").expect("a name"), 1)).await;
-    let all = bench.store.halt(&Scope::All, "all", &actor()).await.expect("halted");
-    assert_eq!(all.iter().map(|report| report.election.as_str()).collect::<Vec<_>>(), ["other", "settlement"]);
-    bench.store.resume(&Scope::All, "all", &actor()).await.expect("resumed");
+    let all = bench.store.elections().await.expect("an answer");
+    assert_eq!(all.iter().map(ElectionName::as_str).collect::<Vec<_>>(), ["other", "settlement"]);
+    // Also one that it did not know: what the schedule was given a minute ago.
+    let new = ElectionName::new("new").expect("a name");
+    assert!(!bench.store.halt(&new, "all", &actor()).await.expect("halted").already);
+    assert!(bench.store.elections().await.expect("an answer").contains(&new));
 }
 
 pub async fn a_resume_says_what_it_accepted_and_a_halt_by_bursar_is_added_to_an_operators(bench: &Bench) {
     bench.accepted(&claim(1)).await;
     assert_eq!(bench.store.resumed_baseline(&election()).await, Ok(None));
-    bench.store.halt(&one(), "drill", &actor()).await.expect("halted");
+    bench.store.halt(&election(), "drill", &actor()).await.expect("halted");
     let itself = Actor { user: "bursar".to_owned(), host: "host-a".to_owned() };
     for why in ["the database forgot: its log stands at 1", "the database forgot: its log stands at 2"] {
-        bench.store.halt(&one(), why, &itself).await.expect("halted");
+        bench.store.halt(&election(), why, &itself).await.expect("halted");
     }
     let halt = bench.store.fence(&election()).await.expect("an answer").expect("a fence").halt.expect("halted");
     assert_eq!(halt.reason, "drill; bursar: the database forgot: its log stands at 1");
     assert_eq!(halt.by, "tester@bench");
     let before = bench.lineage().await;
-    bench.store.resume(&one(), "looked at", &actor()).await.expect("resumed");
+    bench.store.resume(&election(), "looked at", &actor()).await.expect("resumed");
     let (baseline, at) = bench.store.resumed_baseline(&election()).await.expect("an answer").expect("recorded");
     let after = bench.lineage().await;
     assert!(before.position <= baseline.position && baseline.position <= after.position, "{baseline:?}");
     assert_eq!((&baseline.system_identifier, baseline.timeline), (&after.system_identifier, after.timeline));
     assert!(at <= bench.now().await);
-    bench.store.resume(&one(), "again", &actor()).await.expect("resumed already");
+    bench.store.resume(&election(), "again", &actor()).await.expect("resumed already");
     let accepted = bench.store.resumed_baseline(&election()).await;
     assert_eq!(accepted, Ok(Some((baseline, at))), "a resume of nothing accepts nothing");
 }
@@ -208,7 +206,7 @@ pub async fn elections_are_apart(bench: &Bench) {
     mine(other.recover().await);
     assert_eq!(bench.picture().await, before, "nothing changed");
     // A halt of the one does not stop the other.
-    bench.store.halt(&one(), "drill", &actor()).await.expect("halted");
+    bench.store.halt(&election(), "drill", &actor()).await.expect("halted");
     assert!(matches!(tenure.pulse().await, Ok(Entered::Halted(_))));
     mine(other.pulse().await);
 }

@@ -5,7 +5,7 @@ use bursar::domain::unit::UnitState;
 use bursar::domain::{Claim, ElectionName, JobName};
 use bursar::store::{
     CallFate, Entered, Execution, FinishOutcome, JobChangeOutcome, JobRow, OpenRun, PauseOutcome, RequestKind,
-    RequestState, Scope, SettleOutcome, TakeOverOutcome, TenureStore, TickRecord, TicksOutcome, TicksRecord,
+    RequestState, SettleOutcome, TakeOverOutcome, TenureStore, TickRecord, TicksOutcome, TicksRecord,
 };
 use chrono::TimeDelta;
 
@@ -192,10 +192,10 @@ pub async fn nothing_is_taken_from_an_election_that_is_halted_or_by_one_that_is(
     let there = bench.lead_of(&other()).await;
     bench.job(here.as_ref(), probe("job")).await;
     let halt = async |election: &ElectionName| {
-        bench.store.halt(&Scope::One(election.clone()), "drill", &actor()).await.expect("halted");
+        bench.store.halt(election, "drill", &actor()).await.expect("halted");
     };
     let resume = async |election: &ElectionName| {
-        bench.store.resume(&Scope::One(election.clone()), "over", &actor()).await.expect("resumed");
+        bench.store.resume(election, "over", &actor()).await.expect("resumed");
     };
     halt(&election()).await;
     let before = bench.picture().await;

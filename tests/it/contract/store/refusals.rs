@@ -9,7 +9,7 @@ use std::time::Duration;
 use bursar::domain::{Claim, ElectionName, JobName};
 use bursar::store::{
     CallFate, CallRecord, Entered, Execution, Fenced, Heard, JobRow, OpenRun, PayoutRecords, PayoutTake, ReceiverAsk,
-    Recovery, RequestKind, Scope, StoreError, TenureStore, TickFate, TicksRecord,
+    Recovery, RequestKind, StoreError, TenureStore, TickFate, TicksRecord,
 };
 use chrono::TimeDelta;
 use uuid::Uuid;
@@ -262,7 +262,7 @@ pub async fn a_claim_on_an_election_that_nobody_led_is_refused_and_finds_nobody(
 
 pub async fn a_halted_election_begins_nothing_and_still_records(bench: &Bench) {
     let scene = Scene::set(bench).await;
-    bench.store.halt(&Scope::One(election()), "drill", &actor()).await.expect("halted");
+    bench.store.halt(&election(), "drill", &actor()).await.expect("halted");
     let halt = bench.store.fence(&election()).await.expect("an answer").expect("a fence").halt.expect("halted");
     assert_eq!((halt.reason.as_str(), halt.by.as_str()), ("drill", "tester@bench"));
     let before = bench.picture().await;
@@ -284,7 +284,7 @@ pub async fn a_halted_election_begins_nothing_and_still_records(bench: &Bench) {
     // Who is not in force is told that, and not of the halt.
     let twin = bench.tenure(&claim(1)).await;
     assert_eq!(twin.pulse().await, Ok(Entered::Fenced(Some(holder(scene.leads.claim())))));
-    bench.store.resume(&Scope::One(election()), "over", &actor()).await.expect("resumed");
+    bench.store.resume(&election(), "over", &actor()).await.expect("resumed");
     mine(scene.leads.pulse().await);
 }
 

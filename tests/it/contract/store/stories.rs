@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bursar::store::{Promotion, Recovery, Scope, SettleOutcome, StoryFilter, TakenOver, TermStory};
+use bursar::store::{Promotion, Recovery, SettleOutcome, StoryFilter, TakenOver, TermStory};
 
 use super::bench::{Bench, LATER, actor, charge, claim, election, fenced, fresh, mark, mine, probe};
 
@@ -19,8 +19,8 @@ pub async fn a_term_is_told_with_what_it_found_did_and_was_refused(bench: &Bench
     let unit = |key: &'static str| async move { bench.unit(run.id, key).await.id };
     mine(first.charge(run.id, &[charge(unit("b").await, 0, None), charge(unit("c").await, 0, LATER)]).await);
     mine(first.begin_work(run.id).await);
-    bench.store.halt(&Scope::One(election()), "a drill", &actor()).await.expect("halted");
-    bench.store.resume(&Scope::One(election()), "drilled", &actor()).await.expect("resumed");
+    bench.store.halt(&election(), "a drill", &actor()).await.expect("halted");
+    bench.store.resume(&election(), "drilled", &actor()).await.expect("resumed");
     bench.store.note_end(&old, "session_lost", None).await.expect("noted");
 
     let second = bench.lead(7).await;

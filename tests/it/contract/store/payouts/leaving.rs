@@ -7,7 +7,7 @@ use bursar::domain::ElectionName;
 use bursar::domain::instruction::InstructionState;
 use bursar::domain::job::HandlerDefinition;
 use bursar::store::{
-    Entered, Errand, PayoutFate, PayoutFilter, PayoutRecord, PayoutTake, PayoutTerms, PayoutsTaken, Scope, StoreError,
+    Entered, Errand, PayoutFate, PayoutFilter, PayoutRecord, PayoutTake, PayoutTerms, PayoutsTaken, StoreError,
     TenureStore,
 };
 
@@ -184,7 +184,7 @@ pub async fn whoever_is_not_in_force_takes_and_records_no_payout(bench: &Bench) 
 pub async fn a_halted_election_sends_no_payout_and_records_what_had_left(bench: &Bench) {
     let till = Till::open(bench, 3).await;
     let sent = till.take_as(PayoutTake { limit: 2, ..order(till.terms(false)) }).await.payouts;
-    bench.store.halt(&Scope::One(election()), "drill", &actor()).await.expect("halted");
+    bench.store.halt(&election(), "drill", &actor()).await.expect("halted");
     let suspect = bench.tenure_where(till.leads.claim(), Admits(false)).await;
     let before = till.picture().await;
     assert!(matches!(till.leads.payout_jobs().await, Ok(Entered::Halted(_))));
@@ -193,7 +193,7 @@ pub async fn a_halted_election_sends_no_payout_and_records_what_had_left(bench: 
     assert_eq!(till.picture().await, before, "nothing changed");
     assert_eq!(mine(suspect.record_payouts(&records(vec![of(&sent[0], paid())])).await).states.len(), 1);
     assert_eq!(mine(till.leads.put_back_payouts(BANK, &[]).await), 1);
-    bench.store.resume(&Scope::One(election()), "over", &actor()).await.expect("resumed");
+    bench.store.resume(&election(), "over", &actor()).await.expect("resumed");
     assert_eq!(till.take(till.terms(false)).await.payouts.len(), 2);
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bursar::domain::instruction::InstructionState;
-use bursar::store::{PayoutFate, PayoutTake, PayoutTerms, Resolution, ResolveOutcome, Scope};
+use bursar::store::{PayoutFate, PayoutTake, PayoutTerms, Resolution, ResolveOutcome};
 
-use super::super::bench::{Bench, SOON, actor, capture, everything, left_in_store, mine};
+use super::super::bench::{Bench, SOON, actor, capture, election, everything, left_in_store, mine};
 use super::{Till, held, order, paid, rejected, unknown};
 use chrono::TimeDelta;
 
@@ -128,7 +128,7 @@ pub async fn a_word_is_taken_while_the_election_is_halted_and_of_what_waits(benc
     let doubted = till.take_as(one).await.payouts.remove(0);
     till.record(&doubted, unknown(SOON)).await;
     let pending = till.payouts().await.remove(1).key;
-    bench.store.halt(&Scope::All, "month end", &actor()).await.expect("halted");
+    bench.store.halt(&election(), "month end", &actor()).await.expect("halted");
     resolved(&till, &doubted.idempotency_key, &was_paid(), InstructionState::Unknown, InstructionState::Paid).await;
     // Somebody may have taken it from the store: its run sends nothing by itself.
     refused(&till, &pending, InstructionState::Pending, &[not_paid(), returned()]).await;
