@@ -91,8 +91,12 @@ fn within(text: &str) -> Read<&str> {
 }
 
 pub(super) fn plain(text: &str) -> Read<&str> {
-    if text.len() > ID_BYTES {
-        return Err(format!("found {} bytes, expected at most {ID_BYTES}", text.len()));
+    plain_within(text, ID_BYTES)
+}
+
+pub(super) fn plain_within(text: &str, most: usize) -> Read<&str> {
+    if text.len() > most {
+        return Err(format!("found {} bytes, expected at most {most}", text.len()));
     }
     match text.chars().find(|c| c.is_control()) {
         Some(control) => Err(format!("found the control character {control:?}, expected none")),

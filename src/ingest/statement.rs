@@ -9,8 +9,9 @@ use chrono::NaiveDate;
 
 use super::canonical::{MARK, Rows};
 use super::error::IngestErrors;
-use super::fields::{plain, quoted};
-use super::{MOST_ROWS, read};
+use super::fields::{plain_within, quoted};
+use super::{MOST_FIELD, MOST_ROWS, read};
+use crate::domain::entry::ID_BYTES;
 use crate::domain::money::Currency;
 
 /// The columns, in their order.
@@ -104,13 +105,13 @@ fn fields_of(
     [key, reference, amount, currency, value_date]: [&str; 5],
     refuse: &mut dyn FnMut(&'static str, String),
 ) -> Option<StatementLine> {
-    let mut text = |column, text: &str| {
-        plain(text)
+    let mut text = |column, text: &str, most| {
+        plain_within(text, most)
             .map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()))
             .map_err(|what| refuse(column, what))
             .ok()
     };
-    let (key, reference) = (text("key", key), text("reference", reference));
+    let (key, reference) = (text("key", key, ID_BYTES), text("reference", reference.trim(), MOST_FIELD));
     if (&key, &reference) == (&Some(None), &Some(None)) {
         refuse("key", "found nothing, and no reference either; expected one of them".to_owned());
     }
@@ -147,6 +148,10 @@ mod tests {
         let lines = parse_statement("s.csv", good.as_bytes()).expect("nothing is wrong");
         assert_eq!((lines.len(), lines[0].amount, lines[1].amount, lines[1].line), (2, 10_900, 18_600, 3));
         assert_eq!((lines[1].key.as_deref(), lines[1].reference.as_deref()), (None, Some("R-2")));
+        let reference = "ü".repeat(140);
+        let kept = format!("key,reference,amount,currency,value_date\n, {reference} ,1.00,EUR,2027-01-04\n");
+        let lines = parse_statement("s.csv", kept.as_bytes()).expect("as long as references that are kept");
+        assert_eq!(lines[0].reference.as_deref(), Some(reference.as_str()));
         let bad = "key,reference,amount,currency,value_date\nb,,10.5,JPY,2027-01-04\n,,1.00,EUR,4.1.2027\nb,,-1.00,XXX\nc,,-1.00,EUR,2027-01-04\n";
         let errors = parse_statement("s.csv", bad.as_bytes()).expect_err("all wrong").to_string();
         for part in [

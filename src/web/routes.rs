@@ -1,6 +1,7 @@
 //! The routes, over a picture of the replica that is always there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -38,6 +39,9 @@ pub trait Picture: Send + Sync + 'static {
 
 /// The routes that exist, for whoever asks for another one.
 const ROUTES: [&str; 5] = ["/", "/livez", "/readyz", "/metrics", "/status.json"];
+
+/// The longest that others have the thread to themselves after a large answer.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 type Shared = State<Arc<dyn Picture>>;
 
@@ -102,8 +106,13 @@ async fn one_at_a_time(State(turns): State<Arc<Mutex<Moment>>>, request: Request
     let since = clock::monotonic();
     let answer = next.run(request).await;
     let now = clock::monotonic();
-    *free_at = now + now.since(since);
+    *free_at = now + left_to_others(now.since(since));
     answer
+}
+
+/// How long the thread is left to others after an answer that took so long. Where the process stood still meanwhile, that was no work.
+fn left_to_others(took: Duration) -> Duration {
+    took.min(LONGEST_PAUSE)
 }
 
 /// Nothing can be changed here: whatever asks for more than to read is refused, unread, and its connection closed.
@@ -123,4 +132,15 @@ async fn unknown(uri: Uri) -> Response {
 
 fn unavailable(answer: Value) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, Json(answer)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_stood_still_while_it_answered_does_not_keep_its_pages_back_for_as_long() {
+        let of = |ms| left_to_others(Duration::from_millis(ms)).as_millis();
+        assert_eq!([0, 3, 250, 251, 3_600_000].map(of), [0, 3, 250, 250, 250]);
+    }
 }

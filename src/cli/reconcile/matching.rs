@@ -125,7 +125,10 @@ pub(super) fn compare(
         let own = stated.key.as_deref().and_then(|key| by_key.get(key).copied());
         let named = stated.reference.as_deref().and_then(|reference| by_reference.get(reference));
         let returned = stated.reference.as_deref().and_then(|reference| by_return.get(reference));
-        if let (None, None, Some(n)) = (own, named, returned) {
+        // A bank may name the payment's key with its return.
+        if let (None, Some(n)) = (named, returned)
+            && own.is_none_or(|own| own == *n)
+        {
             // Not the payment itself, which has a line of its own.
             let ours = &payouts[*n];
             let verdict = if stated.is_of(ours) { Verdict::Matched } else { Verdict::AmountDiffers };
@@ -224,6 +227,7 @@ mod tests {
             payout("b6", "SUM", "6", Paid, 4),
             payout("b7", "R7", "7", Paid, 4),
             payout("b8", "R8", "8", Paid, 5),
+            ReportedPayout { return_reference: Some("RET9".to_owned()), ..payout("b9", "R9", "8", Returned, 4) },
         ];
         let lines = [
             line(2, "b1", "", 10_900),
@@ -236,6 +240,8 @@ mod tests {
             line(9, "", "SUM", 9),
             line(10, "b0", "R0", 1),
             line(11, "", "RET4", 8),
+            // With the key of the payment: it neither stands for that nor is a second one.
+            line(12, "b9", "RET9", 8),
         ];
         let day = NaiveDate::from_ymd_opt(2027, 1, 4).expect("a day");
         let found = compare(&lines, &payouts, (day, day));
@@ -254,10 +260,14 @@ mod tests {
             (Verdict::Ambiguous, None),
             (Verdict::Unknown, None),
             (Verdict::Matched, Some("b4")),
+            (Verdict::Matched, Some("b9")),
             (Verdict::Missing, Some("b7")),
+            (Verdict::Missing, Some("b9")),
         ];
         assert_eq!(verdicts, expected);
         assert_eq!(found[3].note.as_deref(), Some("the bank sent it back since"));
-        assert_eq!(found[9].note.as_deref(), Some("the bank's return of it"));
+        for of in [9, 10] {
+            assert_eq!(found[of].note.as_deref(), Some("the bank's return of it"));
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::instruction::InstructionState;
 use crate::store::{Actor, HoldReport, MerchantHold};
 
 /// Why a payout of such a merchant is held.
-const MERCHANT: &str = "merchant";
+pub(super) const MERCHANT: &str = "merchant";
 
 impl MemoryState {
     /// Puts a merchant on hold. What is on the wire cannot be called back; what is taken later finds the hold itself.

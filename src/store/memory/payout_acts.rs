@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::approvals::Eyes;
 use super::fence::Act;
+use super::holds::MERCHANT;
 use super::rows::{Instruction, Released};
 use super::state::{Done, MemoryState};
 use crate::domain::instruction::{InstructionKind, InstructionState};
@@ -164,12 +165,18 @@ impl MemoryState {
         if let Some(request) = self.waits(eyes, &asks, reason, actor, now) {
             return Done::Commit(ReleaseOutcome::Waits { request });
         }
-        let mut payouts = 0;
+        let (mut payouts, mut on_hold) = (0, Vec::new());
         for found in self.instructions.values_mut().filter(|found| found.is_let_go(run, keys)) {
             found.cleared |= found.reason == Some("approval");
             found.free();
             found.release = Released::ByHand;
             payouts += 1;
+            if self.holds.keys().any(|merchant| found.is_for(merchant)) {
+                on_hold.push(found.id);
+            }
+        }
+        for id in on_hold {
+            self.hold(id, MERCHANT, None);
         }
         let act = Act {
             action: "payouts release",

@@ -1,5 +1,6 @@
 -- Releases payouts of a run: those that wait for it, or those that are named, also where they are held for
--- their amount, or because others may have taken them from the store: those are cleared by it.
+-- their amount, or because others may have taken them from the store: those are cleared by it. Those of a merchant on hold are
+-- held for that from now on.
 -- Safe because: the gate is held shared, instructions are locked in the order of ids, and only what is pending or held for
 -- this is touched. Answers the keys.
 -- $1 run, $2 keys (empty: all that wait)
@@ -16,9 +17,11 @@ with chosen as materialized (
 update bursar.instruction i
    set release = 'released',
        cleared = i.cleared or coalesce(i.reason = 'approval', false),
-       state = case when i.in_doubt then 'unknown' else 'pending' end,
-       reason = null,
+       state = case when h.merchant is not null then 'held' when i.in_doubt then 'unknown' else 'pending' end,
+       reason = case when h.merchant is not null then 'merchant' end,
        next_attempt_at = null
   from chosen c
+  join bursar.instruction o using (id)
+  left join bursar.merchant_hold h on h.merchant = o.merchant
  where i.id = c.id
 returning i.idempotency_key;

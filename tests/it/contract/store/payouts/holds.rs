@@ -73,6 +73,15 @@ pub async fn what_is_held_for_its_amount_leaves_once_it_is_released_by_name(benc
     assert_eq!(till.take_one(low(&till)).await.attempt, 2, "it is not held a second time");
     let view = till.view(&over[1].key).await;
     assert_eq!((view.state, view.reason.as_deref()), (InstructionState::Held, Some("over_limit")));
+    // Whoever releases it says nothing about its merchant.
+    let merchant = over[1].merchant.as_str();
+    assert_eq!(hold(bench, merchant, "police").await.held, 0, "it is held already");
+    assert_eq!(released(&till, &[&over[1].key]).await, 1);
+    let view = till.view(&over[1].key).await;
+    assert_eq!((view.state, view.reason.as_deref()), (InstructionState::Held, Some("merchant")));
+    assert_eq!(till.take(low(&till)).await.payouts, []);
+    assert_eq!(freed(bench, merchant).await, Some(1));
+    assert_eq!(till.take_one(low(&till)).await.idempotency_key, over[1].key);
 }
 
 pub async fn what_was_left_in_the_store_is_sent_only_once_it_is_released_by_name(bench: &Bench) {
