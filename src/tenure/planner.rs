@@ -257,11 +257,16 @@ async fn evaluate_together(
     for (place, schedule, _) in failed {
         alone(tenure, schedule, &mut rows[*place], now).await?;
     }
-    // After those that are on time, and one at a look: what an absence left to do for one job makes no other late.
-    match long.first() {
-        Some((place, schedule)) => alone(tenure, schedule, &mut rows[*place], now).await,
-        None => Ok(()),
+    // After those that are on time, and one at a look: what an absence left to do for one job makes no other late. One that gets
+    // nowhere has had no turn.
+    for (place, schedule) in long {
+        let before = rows[place].evaluated_until;
+        alone(tenure, schedule, &mut rows[place], now).await?;
+        if rows[place].evaluated_until != before {
+            break;
+        }
     }
+    Ok(())
 }
 
 /// What follows from how a job's ticks were recorded. Answers whether there can be more of them.

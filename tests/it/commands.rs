@@ -107,6 +107,16 @@ fn a_replica_says_what_it_runs_on_and_takes_a_schedule_up_after_a_pipe_stood_in_
 }
 
 #[test]
+fn looking_makes_no_lease_file() {
+    let folder = migrated();
+    let status = bursar(&folder, &["status", "--json"]).ok().json();
+    assert!(status["coordinator"]["away"].as_str().is_some_and(|why| why.contains("no replica has made ")), "{status}");
+    let transferred = bursar(&folder, &["transfer", "--reason", "a drill"]);
+    assert_ne!(transferred.code(), Some(0));
+    assert!(!folder.join("bursar.db.lease").exists(), "whoever asks may be another user than the replicas");
+}
+
+#[test]
 fn what_cannot_be_written_is_said_and_an_act_that_is_in_the_store_is_said_to_be_done() {
     let folder = migrated();
     let into = |script: &str, args: &[&str]| {

@@ -125,3 +125,15 @@ async fn a_hand_over_close_to_a_tick_is_refused_unless_it_is_forced() {
     assert!(done.stderr.contains("often") && done.stderr.contains("--force"), "{}", done.stderr);
     hand_over(&cluster, None);
 }
+
+#[tokio::test]
+async fn a_hand_over_of_a_halted_election_is_done_when_another_leads() {
+    let (cluster, leader) = started(Pair::EtcdPostgres).await;
+    cluster.command(&["halt", "--reason", "wrong fees"]).ok();
+    let said = hand_over(&cluster, None);
+    assert_eq!((&said["from"], &said["gap_ms"]), (&cluster.replica(leader).id().into(), &Value::Null), "{said}");
+    let next = cluster.wait_leader(TAKEOVER).await;
+    assert_eq!(said["to"], cluster.replica(next).id());
+    cluster.command(&["resume", "--reason", "fees are right"]).ok();
+    cluster.assert_audited();
+}

@@ -199,3 +199,38 @@ async fn a_jobs_row_that_somebody_holds_keeps_back_no_other_job() {
     ground.end(&claim, Ending::Planned { drain: Duration::from_secs(10) }).await;
     ground.leave().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_that_cannot_be_recorded_keeps_back_no_other() {
+    let hour = hours_ago(2).await;
+    let jobs = ["first", "second"].map(|name| {
+        // Sixty ticks, an hour and more ago.
+        let mut late = job(&hour.format("* %-H %-d %-m *").to_string(), units(1));
+        late.name = JobName::new(name).expect("a name");
+        late.timing.misfire = Misfire::Skip;
+        late
+    });
+    let ground = Ground::with(jobs.to_vec()).await;
+    let first = ground.lead(1).await;
+    eventually(SOON, "the jobs are in force", async || {
+        (ground.database.value::<i64>("select count(*) from bursar.job").await == 2).then_some(())
+    })
+    .await;
+    ground.end(&first, Ending::Abrupt).await;
+    let before = (hour - TimeDelta::seconds(1)).to_rfc3339();
+    ground
+        .database
+        .execute(&format!(
+            "update bursar.job set evaluated_until = '{before}';
+             create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+             create trigger refuses before insert on bursar.run for each row
+                when (new.job = 'first') execute function refuse()"
+        ))
+        .await;
+    let second = ground.lead(2).await;
+    eventually(SOON, "the other is recorded", async || (runs(&ground, "skipped").await == 60).then_some(())).await;
+    ground.database.execute("drop trigger refuses on bursar.run").await;
+    eventually(SOON, "so is this one", async || (runs(&ground, "skipped").await == 120).then_some(())).await;
+    ground.end(&second, Ending::Planned { drain: Duration::from_secs(10) }).await;
+    ground.leave().await;
+}

@@ -258,6 +258,12 @@ pub async fn a_claim_on_an_election_that_nobody_led_is_refused_and_finds_nobody(
     assert_eq!(nobody.recover().await, Ok(Entered::Fenced(None)));
     let refusals = bench.refusals(2).await;
     assert!(refusals.iter().all(|refusal| refusal.found.is_none() && refusal.presented == *nobody.claim()));
+    // Whoever leads an election knows those of all: the one that was refused may lead nowhere.
+    let other = ElectionName::new("other").expect("a name");
+    bench.lead_of(&claim_of(other.clone(), 1)).await;
+    for election in [&other, &election()] {
+        assert_eq!(bench.store.figures(election).await.expect("an answer").fencing_rejects, 2, "{election}");
+    }
 }
 
 pub async fn a_halted_election_begins_nothing_and_still_records(bench: &Bench) {
