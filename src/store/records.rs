@@ -56,6 +56,16 @@ pub struct JobChange {
     pub evaluated_until: DateTime<Utc>,
 }
 
+impl JobChange {
+    /// The latest time that it takes for past: that of a tick it settles, or of the mark where that goes forward. A mark that
+    /// stays may lie ahead of a clock that was stepped back. `None`: it takes none for past.
+    #[must_use]
+    pub fn reaches(&self) -> Option<DateTime<Utc>> {
+        let mark = self.expected.as_ref().filter(|row| row.evaluated_until != self.evaluated_until);
+        self.settled.iter().map(|tick| tick.due_at).chain(mark.map(|_| self.evaluated_until)).max()
+    }
+}
+
 /// How a job change went.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobChangeOutcome {
@@ -63,6 +73,11 @@ pub enum JobChangeOutcome {
     Changed(Option<Box<JobRow>>),
     /// The row was not as expected: read again.
     Moved,
+    /// The store's clock has not reached what the change settles: it was stepped back, and nothing is recorded before its time.
+    NotYet {
+        /// The store's time.
+        now: DateTime<Utc>,
+    },
     /// The job belongs to another election; [`TenureStore::take_over_job`](super::TenureStore::take_over_job) moves it.
     OtherElection(String),
 }

@@ -130,6 +130,12 @@ async fn bring_up_one(
             Ok(true)
         }
         JobChangeOutcome::Moved => Ok(true),
+        // The definition in force stays, for which nothing is due before that time either.
+        JobChangeOutcome::NotYet { now } => {
+            tracing::warn!(claim = %tenure.claim, job = %name, %now, reaches = ?change.reaches(),
+                "the store's clock was stepped back: the edit of the job waits until the clock has passed what it settles");
+            Ok(false)
+        }
         JobChangeOutcome::OtherElection(other) => take_over(tenure, &name, &other).await,
     }
 }

@@ -47,6 +47,8 @@ struct Stub {
 
 /// Its row cannot be changed.
 const BAD: &str = "bad";
+/// The store's clock has not reached what its change settles.
+const EARLY: &str = "early";
 
 #[async_trait]
 impl TenureStore for Stub {
@@ -75,6 +77,9 @@ impl TenureStore for Stub {
     async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
         if change.name.as_str() == BAD {
             return Err(StoreError::Broken { operation: "change_job", detail: "set to fail".to_owned() });
+        }
+        if change.name.as_str() == EARLY {
+            return Ok(Entered::Mine(JobChangeOutcome::NotYet { now: change.evaluated_until }));
         }
         let definition = change.definition.expect("only additions here");
         let fingerprint = definition.fingerprint();
@@ -389,11 +394,11 @@ async fn what_a_take_without_an_answer_may_have_left_on_the_wire_is_put_back() {
 async fn a_job_that_cannot_be_brought_up_keeps_no_other_from_it_and_is_tried_again() {
     let rig = rig();
     let tenure = Tenure::new(Arc::clone(&rig.scope), Arc::clone(&rig.store) as Arc<dyn TenureStore>);
-    let jobs = [BAD, "good"].map(|name| bringup::tests::definition(name, "here", "0 1 * * *")).to_vec();
+    let jobs = [BAD, EARLY, "good"].map(|name| bringup::tests::definition(name, "here", "0 1 * * *")).to_vec();
     let schedule = ScheduleInForce { jobs, fingerprint: String::new() };
     assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(false), "something is left");
     assert_eq!(rig.store.jobs.lock().expect("no panic holds it").len(), 1);
-    let schedule = ScheduleInForce { jobs: schedule.jobs[1..].to_vec(), ..schedule };
+    let schedule = ScheduleInForce { jobs: schedule.jobs[2..].to_vec(), ..schedule };
     assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(true));
 }
 

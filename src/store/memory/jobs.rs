@@ -68,12 +68,10 @@ impl MemoryState {
             (Some(found), _) if found.removed_at.is_none() && found.election != claim.election => {
                 Done::RollBack(JobChangeOutcome::OtherElection(found.election.as_str().to_owned()))
             }
-            (Some(found), Some(read))
-                if found.is_as_read(read)
-                    // A mark that stays where it is lies ahead of a clock that was stepped back.
-                    && (change.evaluated_until == found.evaluated_until
-                        || (found.evaluated_until..=now).contains(&change.evaluated_until)) =>
-            {
+            (Some(found), Some(read)) if found.is_as_read(read) && found.evaluated_until <= change.evaluated_until => {
+                if change.reaches() > Some(now) {
+                    return Done::RollBack(JobChangeOutcome::NotYet { now });
+                }
                 let id = found.id;
                 self.insert_ticks(claim, id, &change.settled, now);
                 Done::Commit(self.replace(claim, id, change, now))

@@ -68,15 +68,14 @@ impl Found {
         })
     }
 
-    /// Whether it is the row that the caller read, and the time up to which it is evaluated now has come. A mark that stays
-    /// where it is is accepted in any case: it lies ahead of a clock that was stepped back.
+    /// Whether it is the row that the caller read, and its mark stays or goes forward.
     fn is(&self, expected: &JobRow, evaluated_until: DateTime<Utc>) -> bool {
         self.id == expected.id
             && self.fingerprint == expected.fingerprint
             && self.evaluated_until == expected.evaluated_until
             // A pause is in force with the next transaction.
             && self.paused == expected.paused
-            && (evaluated_until == self.evaluated_until || (self.evaluated_until..=self.now).contains(&evaluated_until))
+            && self.evaluated_until <= evaluated_until
     }
 }
 
@@ -99,6 +98,9 @@ pub(super) async fn change_job(
             Ok(Done::RollBack(JobChangeOutcome::OtherElection(found.election)))
         }
         (Some(found), Some(expected)) if !found.removed && found.is(expected, change.evaluated_until) => {
+            if change.reaches() > Some(found.now) {
+                return Ok(Done::RollBack(JobChangeOutcome::NotYet { now: found.now }));
+            }
             let ticks: Vec<_> = change.settled.iter().map(|tick| (expected, tick)).collect();
             ticks::insert(connection, operation, claim, &ticks).await?;
             replace(connection, claim, &found, change).await
