@@ -1,5 +1,5 @@
-//! Signals: the first SIGTERM or SIGINT asks the replica to hand over and leave, the second ends it at once. And, for a
-//! replica of the demo, the end of its parent: then the kernel ends it, whatever it does and whether it is stopped.
+//! Signals: the first SIGTERM, SIGINT or SIGHUP asks the replica to hand over and leave, a second SIGTERM or SIGINT ends it at
+//! once. A SIGHUP never does: a terminal that closes sends it to whoever is leaving already. And, for a replica of the demo, the end of its parent: then the kernel ends it, whatever it does and whether it is stopped.
 //! And process 1 of a container, which a replica cannot be itself: see [`stand_before`].
 //!
 //! Deliberately absent: what stopping means. Whoever holds a token decides that; `main` ends the process when the hard one
@@ -16,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The exit code of a process that was told to end at once, as shells show SIGTERM.
 pub const HARD_STOP_EXIT_CODE: i32 = 143;
+
+/// The signal of a terminal that closes.
+const HANG_UP: &str = "SIGHUP";
 
 /// From now on the kernel sends this process SIGKILL when the thread that started it has ended. `parent` is who that must
 /// be: another parent means that the starter was gone before this was in force.
@@ -38,7 +41,7 @@ pub fn is_first() -> bool {
     getpid() == Pid::INIT
 }
 
-/// Process 1: starts the same program with the same arguments as a child, hands SIGTERM and SIGINT on, and answers with the
+/// Process 1: starts the same program with the same arguments as a child, hands the signals that stop on, and answers with the
 /// exit code of the child (128 and the signal's number where one ended it).
 ///
 /// Whatever loses its parent in a container becomes a child of process 1, and stays as a zombie until that asks for its
@@ -56,6 +59,7 @@ pub async fn stand_before(arguments: impl Iterator<Item = OsString>) -> io::Resu
         let handed_on = tokio::select! {
             _ = signals.terminate.recv() => Some(SystemSignal::TERM),
             _ = signals.interrupt.recv() => Some(SystemSignal::INT),
+            () = hung_up(&mut signals.hang_up) => Some(SystemSignal::HUP),
             _ = ends.recv() => None,
         };
         if let Some(signal) = handed_on {
@@ -111,20 +115,46 @@ impl Stop {
     }
 }
 
+/// Whether whoever started this process has it ignore SIGHUP. Where the system does not say, it does not.
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignored(&status).is_some_and(|mask| mask & 1 != 0)
+}
+
+/// The mask of ignored signals of a process's status: bit n-1 is signal n.
+fn ignored(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+/// Waits for the signal, for ever where it is not taken. Cancel-safe.
+async fn hung_up(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
 /// The signals that stop a replica.
 #[derive(Debug)]
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
+    /// Not where the process was started without it, as `nohup` does.
+    hang_up: Option<Signal>,
 }
 
 impl StopSignals {
-    /// Takes both signals over from the system's default. Needs a runtime.
+    /// Takes the signals over from the system's default. Needs a runtime.
     ///
     /// # Errors
     /// The operating system's, where it refuses a handler.
     pub fn install() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) },
+        })
     }
 
     /// The name of the next signal that came. Cancel-safe.
@@ -132,6 +162,7 @@ impl StopSignals {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+            () = hung_up(&mut self.hang_up) => HANG_UP,
         }
     }
 
@@ -139,6 +170,9 @@ impl StopSignals {
     pub async fn watch(mut self, stop: Stop) {
         while !stop.hard.is_cancelled() {
             let name = self.next().await;
+            if stop.soft.is_cancelled() && name == HANG_UP {
+                continue;
+            }
             if stop.soft.is_cancelled() {
                 tracing::warn!(signal = name, "ends at once");
             } else {
@@ -178,6 +212,18 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_is_to_outlive_its_terminal_is_told_from_others() {
+        assert_eq!(ignored("Name:\tbursar\nSigIgn:\t0000000000001001\nSigCgt:\t0\n"), Some(0x1001));
+        assert_eq!(ignored("Name:\tbursar\n"), None);
+        let of = |trap: &str| {
+            let script = format!("{trap} grep SigIgn /proc/self/status");
+            let out = Command::new("sh").args(["-c", &script]).output().expect("there is a shell");
+            ignored(&String::from_utf8_lossy(&out.stdout)).expect("Linux says it") & 1
+        };
+        assert_eq!((of(""), of("trap '' HUP;")), (0, 1));
+    }
+
+    #[test]
     fn the_first_stop_is_soft_and_the_second_hard() {
         let stop = Stop::new();
         stop.escalate();
@@ -193,8 +239,9 @@ mod tests {
         let watching = signals.watch(stop.clone());
         let me = rustix::process::getpid();
         let sending = async {
-            rustix::process::kill_process(me, rustix::process::Signal::TERM).expect("sent");
+            rustix::process::kill_process(me, rustix::process::Signal::HUP).expect("sent");
             stop.soft.cancelled().await;
+            rustix::process::kill_process(me, rustix::process::Signal::HUP).expect("sent");
             assert!(!stop.hard.is_cancelled());
             rustix::process::kill_process(me, rustix::process::Signal::INT).expect("sent");
             stop.hard.cancelled().await;

@@ -55,7 +55,8 @@ pub fn run_replica(config: Config, schedule: ScheduleFile) -> Result<(), Replica
     let mut known = schedule.elections();
     if schedule.jobs.is_empty() {
         let (file, election) = (config.schedule.display(), JobDefinition::default_election());
-        tracing::warn!(%file, %election, "no schedule: there are no jobs yet; a file that is put there is taken up");
+        tracing::warn!(%file, %election,
+            "no schedule: jobs that the store has go on as they were, and a file that is put there is taken up");
         known.insert(election);
     }
     let elections: Vec<ElectionName> = config.replica.elections.among(&known).into_iter().collect();

@@ -44,6 +44,13 @@ impl ImportArgs {
             let findings = if errors.total() == 1 { "finding" } else { "findings" };
             CommandError::Refused(format!("{errors}\n{} {findings}; nothing was imported", errors.total()))
         })?;
+        // Standard output has the answer; this is for whoever reads the log of a transfer.
+        if let Some(line) = parsed.open_end {
+            context.output().warn(&format!(
+                "{}:{line}: no line break ends the last row: where the file was cut there, its reference is too",
+                self.file.display()
+            ));
+        }
         if self.dry_run {
             return dry_run(context.output(), &parsed);
         }
@@ -152,6 +159,7 @@ fn dry_run(output: Output, parsed: &ParsedFile) -> Result<Exit, CommandError> {
             "file": parsed.file_name,
             "sha256": parsed.sha256,
             "entries": parsed.entries.len(),
+            "open_end": parsed.open_end,
             "currencies": currencies,
             "merchants": merchants,
         }))?;

@@ -17,6 +17,7 @@ use crate::clock;
 use crate::config::ScheduleFile;
 use crate::domain::JobName;
 use crate::domain::job::JobDefinition;
+use crate::schedule::plan::CALL_TICKS;
 use crate::schedule::{Schedule, ZONE_DATA, zones};
 
 /// Show coming ticks, with what clock changes and holidays do to them; or what an edit would change
@@ -84,6 +85,8 @@ struct PlannedJob {
     ticks: Vec<ComingTick>,
     /// Ticks in the span that are not among these.
     more: usize,
+    /// Whether there are still more than were looked for.
+    cut_short: bool,
     left_out: Vec<LeftOut>,
 }
 
@@ -156,6 +159,7 @@ fn planned(job: &JobDefinition, span: Span) -> Result<PlannedJob, CommandError> 
         coming.by_ref().take(span.shown).map(|tick| ComingTick::of(&schedule, &tick)).collect();
     coalesced(&mut ticks);
     let more = coming.count();
+    let ticks_found = ticks.len() + more;
     // Every tick is walked over: not of a job that repeats all the time.
     let left_out =
         if schedule.cron().repeats_hourly() { Vec::new() } else { schedule.left_out_between(span.after, span.until) };
@@ -171,6 +175,7 @@ fn planned(job: &JobDefinition, span: Span) -> Result<PlannedJob, CommandError> 
         roll: days.map(|days| days.roll.as_str()),
         ticks,
         more,
+        cut_short: ticks_found >= CALL_TICKS,
         left_out: left_out
             .into_iter()
             .map(|(at, local)| LeftOut { local: local.to_string(), instead_of: at })
@@ -198,7 +203,8 @@ fn show(context: &Context, plan: &Plan) -> Result<(), CommandError> {
             output.line(&format!("warning: {warning}"))?;
         }
         if job.more > 0 {
-            output.line(&format!("and {} more", job.more))?;
+            let at_least = if job.cut_short { "at least " } else { "" };
+            output.line(&format!("and {at_least}{} more", job.more))?;
         }
         for left_out in &job.left_out {
             output.line(&format!("{} does not exist there: no tick", left_out.local))?;

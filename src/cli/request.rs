@@ -12,6 +12,7 @@ use super::error::{CommandError, Exit};
 use super::output::{Output, time};
 use super::runs;
 use crate::clock;
+use crate::ingest::finer_than;
 use crate::store::{RequestKind, RequestState, Store, StoreError, WithdrawOutcome};
 
 /// How often the request is looked at.
@@ -164,7 +165,7 @@ pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
 /// Reads the nominal time of a run: ticks are whole seconds.
 pub(super) fn tick(text: &str) -> Result<DateTime<Utc>, String> {
     let tick = instant(text)?;
-    if tick.timestamp_subsec_nanos() != 0 {
+    if finer_than(text, 0) {
         return Err("a tick is a whole second; expected a time such as 2027-01-31T17:05:00Z".to_owned());
     }
     Ok(tick)
@@ -207,6 +208,7 @@ mod tests {
             ("2026-11-30T23:59:60Z", "leap second"),
             ("2026-12-01T00:59:60+01:00", "leap second"),
             ("2026-11-30T17:05:00.25Z", "whole second"),
+            ("2026-11-30T17:05:00.0000000009Z", "whole second"),
             ("yesterday", "such as 2027-01-31T17:05:00Z"),
         ] {
             assert!(tick(text).is_err_and(|why| why.contains(says)), "{text}");

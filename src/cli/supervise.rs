@@ -11,6 +11,10 @@ pub struct SuperviseArgs {
     #[arg(long, value_name = "PID", requires = "program")]
     execute: Option<i32>,
 
+    /// What the supervisor takes for the proof that the program was not begun; the program never sees it.
+    #[arg(long, value_name = "TEXT", requires = "execute")]
+    proof: Option<String>,
+
     /// The program and its arguments.
     #[arg(last = true, requires = "execute")]
     program: Vec<String>,
@@ -19,7 +23,9 @@ pub struct SuperviseArgs {
 impl SuperviseArgs {
     pub(super) fn execute(self) -> Result<Exit, CommandError> {
         let failed = match (self.execute, self.program.split_first()) {
-            (Some(supervisor), Some((program, args))) => command::execute(supervisor, program, args),
+            (Some(supervisor), Some((program, args))) => {
+                format!("{}{}", self.proof.unwrap_or_default(), command::execute(supervisor, program, args))
+            }
             (None, _) | (_, None) => match command::supervise() {
                 Ok(()) => return Ok(Exit::Done),
                 Err(why) => why,

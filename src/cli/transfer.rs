@@ -22,6 +22,8 @@ use crate::store::{ElectionStatus, StatusView, Store, StoreError, TermView, Tran
 const CLOSE_SECONDS: i64 = 15;
 /// How often the new term is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The end of the one tenure is on record before the next one works, but for one that was killed: so long it is waited for.
+const ENDED_WITHIN: Duration = Duration::from_secs(1);
 /// Terms of the history that are read: several elections may have changed meanwhile.
 const TERMS: u32 = 50;
 
@@ -116,6 +118,11 @@ impl TransferArgs {
 /// Refuses a successor that is not there, may not lead, or leads already; and a hand-over that nobody could take.
 fn may_lead(seen: &Seen, election: &ElectionName, leader: &str, to: Option<&ReplicaId>) -> Result<(), CommandError> {
     let replicas = match seen {
+        Seen::Reached { leaders, .. } if !leaders.iter().any(|leader| leader.election == *election) => {
+            return Err(CommandError::Refused(format!(
+                "nobody leads {election} now: its leader {leader} is gone, and whoever is first follows it"
+            )));
+        }
         Seen::Reached { replicas, .. } => replicas,
         Seen::Away { away } => return Err(CommandError::Away(format!("the coordinator is away: {away}"))),
     };
@@ -146,16 +153,19 @@ fn close_tick(status: &StatusView, election: &ElectionName) -> Option<(String, D
         .min_by_key(|(_, tick)| *tick)
 }
 
-/// Waits until a later term has worked. In an election that is halted none does: there it is enough that one leads.
+/// Waits until a later term has worked. In an election that is halted none does: there it is enough that one leads. A leader
+/// that was killed meanwhile has left no end: then there is no gap to measure.
 async fn seen(store: &dyn Store, name: &ElectionName, term: Term, wait: Duration) -> Result<HandedOver, CommandError> {
     let until = clock::boottime() + wait;
+    let mut worked_since = None;
     loop {
+        let now = clock::boottime();
         match store.history(TERMS).await {
             Ok(history) => {
                 let first = |wanted: &dyn Fn(&TermView) -> bool| {
                     history.terms.iter().rfind(|view| view.election == *name && wanted(view)).cloned()
                 };
-                let from = first(&|view| view.term == term.get() && view.ended_at.is_some());
+                let from = first(&|view| view.term == term.get());
                 let worked = first(&|view| view.term > term.get() && view.worked_at.is_some());
                 let leads = first(&|view| view.term > term.get() && view.ended_at.is_none());
                 let halted =
@@ -163,13 +173,16 @@ async fn seen(store: &dyn Store, name: &ElectionName, term: Term, wait: Duration
                 if let (Some(from), Some(to)) = (from, worked.or(leads))
                     && (to.worked_at.is_some() || halted().await?)
                 {
-                    return Ok(HandedOver { election: name.clone(), from, to });
+                    let since = *worked_since.get_or_insert(now);
+                    if from.ended_at.is_some() || now.since(since) >= ENDED_WITHIN {
+                        return Ok(HandedOver { election: name.clone(), from, to });
+                    }
                 }
             }
             Err(error) if error.is_passing() => {}
             Err(error) => return Err(error.into()),
         }
-        if clock::boottime() >= until {
+        if now >= until && worked_since.is_none() {
             return Err(CommandError::Away(format!(
                 "no other replica has worked under a new term of {name} within {wait:?}; the leader may still wait for answers \
                  under way. See `bursar status`"

@@ -137,17 +137,43 @@ impl UnitsCommand {
         let exit = match self {
             Self::List(args) => list(output, store.as_ref(), args).await,
             Self::Show(args) => show(output, store.as_ref(), args).await,
-            Self::Retry(args) => {
-                let composed: Vec<String> = args.keys.iter().filter_map(|key| composed(key)).collect();
-                let keys = args.keys.into_iter().chain(composed).collect::<BTreeSet<String>>();
-                let kind = RequestKind::RetryUnits { run: args.run, keys };
-                request::ask(output, store.as_ref(), &kind, args.reason.as_deref(), args.waiting).await
-            }
+            Self::Retry(args) => retry(output, store.as_ref(), args).await,
             Self::Resolve(args) => resolve(output, store.as_ref(), args).await,
         };
         store.close().await;
         exit
     }
+}
+
+async fn retry(output: Output, store: &dyn Store, args: RetryArgs) -> Result<Exit, CommandError> {
+    let mut strange = Vec::new();
+    for key in &args.keys {
+        let mut is_there = false;
+        for written in [Some(key.clone()), composed(key)].into_iter().flatten() {
+            let filter = UnitFilter {
+                run: Some(args.run),
+                state: Some(UnitState::SetAside),
+                key: Some(written),
+                above: None,
+                limit: 1,
+            };
+            is_there |= !store.units(&filter).await?.is_empty();
+        }
+        if !is_there {
+            strange.push(key.as_str());
+        }
+    }
+    // The leader would take the others and say nothing of these.
+    if !strange.is_empty() {
+        let (run, keys) = (args.run, strange.join(", "));
+        return Err(CommandError::Refused(format!(
+            "no unit of run {run} with these keys is set aside: {keys}; nothing was changed"
+        )));
+    }
+    let composed: Vec<String> = args.keys.iter().filter_map(|key| composed(key)).collect();
+    let keys = args.keys.into_iter().chain(composed).collect::<BTreeSet<String>>();
+    let kind = RequestKind::RetryUnits { run: args.run, keys };
+    request::ask(output, store, &kind, args.reason.as_deref(), args.waiting).await
 }
 
 async fn list(output: Output, store: &dyn Store, args: ListArgs) -> Result<Exit, CommandError> {

@@ -102,7 +102,7 @@ impl Config {
     /// # Errors
     /// Why it cannot be read.
     pub fn schedule_bytes(&self) -> Result<Option<Vec<u8>>, ConfigErrors> {
-        if self.schedule_may_be_missing && !self.schedule.exists() {
+        if self.schedule_may_be_missing && is_absent(&self.schedule) {
             return Ok(None);
         }
         read_file(&self.schedule).map(Some)
@@ -135,6 +135,11 @@ impl Config {
         let errors = enough_connections(self.database.max_connections, elections).err().map(finding);
         ConfigErrors::new(errors.into_iter().collect()).map_or(Ok(()), Err)
     }
+}
+
+/// Whether there is nothing of that name: a link to nowhere, or what may not be looked at, is something.
+pub(crate) fn is_absent(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 fn schedule(context: &Context<'_>, root: &Node) -> Checked<Vec<JobDefinition>> {

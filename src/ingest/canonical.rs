@@ -43,12 +43,15 @@ pub fn parse(name: &str, source: &str, bytes: &[u8]) -> Result<ParsedFile, Inges
     if !errors.is_empty() {
         return Err(errors);
     }
+    let is_open = !bytes.ends_with(b"\n") && !bytes.ends_with(b"\r");
+    let open_end = entries.last().map(|(line, _)| *line).filter(|_| is_open);
     let file_name = Path::new(name).file_name().map_or_else(|| name.into(), |name| name.to_string_lossy());
     Ok(ParsedFile {
         source: source.to_owned(),
         file_name: file_name.into_owned(),
         sha256: data_encoding::HEXLOWER.encode(&Sha256::digest(bytes)),
         entries,
+        open_end,
     })
 }
 

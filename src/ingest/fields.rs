@@ -143,8 +143,32 @@ fn time(text: &str) -> Read<DateTime<Utc>> {
     if time.nanosecond() >= 1_000_000_000 {
         return refused("no leap second");
     }
-    if time.nanosecond() % 1000 != 0 {
+    if finer_than(text, 6) {
         return refused("at most six digits of a second");
     }
     Ok(time)
+}
+
+/// Whether a time in RFC 3339 has more than zeros behind so many digits of a second. Told from the text: what is read of it drops
+/// the digits behind the ninth.
+pub(crate) fn finer_than(text: &str, digits: usize) -> bool {
+    let fraction = text.split_once('.').map_or("", |(_, rest)| rest);
+    fraction.bytes().take_while(u8::is_ascii_digit).skip(digits).any(|digit| digit != b'0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_at_most_six_digits_of_a_second_that_say_something() {
+        for fine in ["00Z", "00.5Z", "00.123456Z", "00.1234560000000+02:00"] {
+            assert!(time(&format!("2027-01-31T17:05:{fine}")).is_ok(), "{fine}");
+        }
+        // The second is read as none at all.
+        for finer in ["00.1234567Z", "00.0000000009Z"] {
+            let refused = time(&format!("2027-01-31T17:05:{finer}")).expect_err(finer);
+            assert!(refused.contains(finer) && refused.contains("at most six digits"), "{refused}");
+        }
+    }
 }

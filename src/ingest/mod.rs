@@ -24,6 +24,7 @@ use std::path::Path;
 
 pub use canonical::{HEADER, parse};
 pub use error::{Finding, IngestErrors};
+pub(crate) use fields::finer_than;
 pub use statement::{STATEMENT_HEADER, StatementLine, load_statement, parse_statement};
 pub use sums::{Sums, by_currency, by_merchant};
 
@@ -49,6 +50,9 @@ pub struct ParsedFile {
     pub sha256: String,
     /// Its entries in their order, with the line that each begins on. Ids are unique.
     pub entries: Vec<(u64, NewEntry)>,
+    /// The line of the last row, where no line break ends it though others have one: a file that was cut inside its last column
+    /// looks like that, and so does a whole one.
+    pub open_end: Option<u64>,
 }
 
 /// Reads a file's bytes.

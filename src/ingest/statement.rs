@@ -127,7 +127,7 @@ fn fields_of(
             None
         }
     });
-    let date = NaiveDate::parse_from_str(value_date, "%Y-%m-%d").ok().filter(|_| value_date.len() == 10);
+    let date = NaiveDate::parse_from_str(value_date, "%Y-%m-%d").ok().filter(|date| date.to_string() == value_date);
     if date.is_none() {
         refuse("value_date", format!("found {}, expected a date such as 2027-01-31", quoted(value_date)));
     }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::plan::{DayOff, Schedule, Tick};
+use super::plan::{CALL_TICKS, DayOff, Schedule, Tick};
 
 /// The most ticks of one backfill.
 pub const BACKFILL_TICKS: usize = 500;
@@ -24,8 +24,14 @@ pub fn backfilled(
         return Err(format!("the span ends at {to}, in the future of the store's time {now}"));
     }
     let after = from.checked_sub_signed(TimeDelta::nanoseconds(1)).unwrap_or(from);
-    let due = schedule.ticks_after(after).take_while(|tick| tick.due_at <= to);
+    let mut seen = 0;
+    let due = schedule.ticks_after(after).inspect(|_| seen += 1).take_while(|tick| tick.due_at <= to);
     let ticks: Vec<Tick> = due.filter(|tick| tick.day_off != Some(DayOff::Skipped)).take(BACKFILL_TICKS + 1).collect();
+    if seen >= CALL_TICKS {
+        return Err(format!(
+            "{CALL_TICKS} ticks or more fall due from {from} to {to}, with those on days off: ask for parts of it"
+        ));
+    }
     if ticks.is_empty() {
         return Err(format!("no tick falls due from {from} to {to}"));
     }
@@ -35,4 +41,30 @@ pub fn backfilled(
         ));
     }
     Ok(ticks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::calendar::{BusinessDays, Roll};
+    use crate::domain::job::Timing;
+    use crate::schedule::calendar::tests::weekends;
+    use crate::schedule::test_timing::{at, timing};
+
+    /// The twelfth of June 2027 is a Saturday.
+    fn span(job: &Schedule, from: &str, to: &str) -> Result<usize, String> {
+        backfilled(job, at("2027-07-01T00:00:00Z"), at(from), at(to)).map(|ticks| ticks.len())
+    }
+
+    #[test]
+    fn days_off_are_never_taken_for_all_that_falls_due() {
+        let days = BusinessDays { calendar: weekends(), roll: Roll::Skip };
+        let each_second = Timing { business_days: Some(days), ..timing("* * * * * *", "UTC") };
+        let job = Schedule::new(&each_second).expect("valid");
+        let cut = span(&job, "2027-06-12T00:00:00Z", "2027-06-14T00:01:00Z").expect_err("it is not known");
+        assert!(cut.contains("100000 ticks or more") && cut.contains("ask for parts"), "{cut}");
+        assert_eq!(span(&job, "2027-06-13T00:00:00Z", "2027-06-14T00:00:59Z"), Ok(60));
+        let none = span(&job, "2027-06-12T00:00:00Z", "2027-06-12T23:59:59Z").expect_err("a Saturday");
+        assert!(none.contains("no tick"), "{none}");
+    }
 }

@@ -128,12 +128,12 @@ impl StoreError {
         }
     }
 
-    /// Whether the database says that it is in trouble itself (no room, I/O, a defect: SQLSTATE classes 53, 58, XX). However
-    /// often it says so, that is no verdict on what was tried.
+    /// Whether the database says that it lacks something itself (no room, I/O: SQLSTATE classes 53, 58). However often it says so,
+    /// that is no verdict on what was tried. A defect (XX) that stays may be one unit's: a damaged row, a function that raises it.
     #[must_use]
     pub fn is_trouble_of_the_store(&self) -> bool {
         match self {
-            Self::TryAgain { code, .. } => ["53", "58", "XX"].iter().any(|class| code.starts_with(class)),
+            Self::TryAgain { code, .. } => ["53", "58"].iter().any(|class| code.starts_with(class)),
             Self::Unreachable { .. }
             | Self::StatementTimeout { .. }
             | Self::TimedOut { .. }

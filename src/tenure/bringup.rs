@@ -29,7 +29,7 @@ enum Difference {
     Remove(Box<JobRow>),
 }
 
-/// What the rows lack of the schedule, in the order of names. Rows of jobs that belong to other elections by now are left to the
+/// What the rows lack of the schedule, in the order of names; nothing, where there is no schedule. Rows of jobs that belong to other elections by now are left to the
 /// leaders of those.
 fn differences(election: &ElectionName, rows: Vec<JobRow>, schedule: &ScheduleInForce) -> Vec<Difference> {
     let mut rows: BTreeMap<JobName, JobRow> = rows.into_iter().map(|row| (row.definition.name.clone(), row)).collect();
@@ -47,6 +47,10 @@ fn differences(election: &ElectionName, rows: Vec<JobRow>, schedule: &ScheduleIn
     }
     for definition in &schedule.jobs {
         rows.remove(&definition.name);
+    }
+    // A schedule file has at least one job: where there is none, there is no file, which is no way to take all jobs back.
+    if schedule.jobs.is_empty() {
+        rows.clear();
     }
     found.extend(rows.into_iter().map(|(name, row)| (name, Difference::Remove(Box::new(row)))));
     found.into_values().collect()
@@ -283,8 +287,10 @@ pub(super) mod tests {
             [
                 Difference::Add(Box::new(added)),
                 Difference::Change(Box::new(row(2, old)), Box::new(new)),
-                Difference::Remove(Box::new(gone))
+                Difference::Remove(Box::new(gone.clone()))
             ]
         );
+        let none = ScheduleInForce { jobs: Vec::new(), fingerprint: String::new() };
+        assert_eq!(differences(&here, vec![gone], &none), [], "a file that is missing takes no job back");
     }
 }

@@ -159,6 +159,10 @@ enum Hand {
     Deletes,
     PutsNonsense,
     PutsACopy,
+    /// On the leader's lease, which it goes on renewing.
+    PutsNonsenseOnItsLease,
+    /// And what is no number under the term.
+    DeletesAndSpoilsTheTerm,
 }
 
 #[tokio::test]
@@ -171,7 +175,13 @@ async fn a_leader_key_that_a_hand_deletes_or_replaces_is_followed_by_one_leader_
     }
     let mut sampler = cluster.watch();
     sampler.tolerate(TWO_LEADERS);
-    for hand in [Hand::Deletes, Hand::PutsNonsense, Hand::PutsACopy] {
+    for hand in [
+        Hand::Deletes,
+        Hand::PutsNonsense,
+        Hand::PutsACopy,
+        Hand::PutsNonsenseOnItsLease,
+        Hand::DeletesAndSpoilsTheTerm,
+    ] {
         let term = cluster.term().await;
         let key = cluster.leader_key();
         match hand {
@@ -180,6 +190,14 @@ async fn a_leader_key_that_a_hand_deletes_or_replaces_is_followed_by_one_leader_
             Hand::PutsACopy => {
                 let record = etcd.get(&key).await.expect("there is a leader");
                 etcd.put(&key, &record).await;
+            }
+            Hand::PutsNonsenseOnItsLease => {
+                let lease = cluster.leaders_lease(etcd).await;
+                etcd.put_on(&key, "by hand", lease).await;
+            }
+            Hand::DeletesAndSpoilsTheTerm => {
+                etcd.put(&cluster.term_key(), "seven").await;
+                assert!(etcd.delete(&key).await);
             }
         }
         let done = boottime();
@@ -194,9 +212,15 @@ async fn a_leader_key_that_a_hand_deletes_or_replaces_is_followed_by_one_leader_
             (Some(next), Some(cluster.replica(leader).id()))
         );
         assert_ne!(cluster.leaders_lease(etcd).await, 0, "its key stands on a lease");
-        if hand != Hand::Deletes {
-            let log = cluster.replica(leader).log();
-            let alert = log.lines().any(|line| line.contains("ERROR") && line.contains("without a lease"));
+        let told = match hand {
+            Hand::Deletes => "",
+            Hand::PutsNonsense | Hand::PutsACopy => "without a lease",
+            Hand::PutsNonsenseOnItsLease => "on this replica's lease",
+            Hand::DeletesAndSpoilsTheTerm => "it counts as no term",
+        };
+        if !told.is_empty() {
+            let log: String = cluster.replicas().iter().map(|replica| replica.log()).collect();
+            let alert = log.lines().any(|line| line.contains("ERROR") && line.contains(told));
             assert!(alert, "{hand:?}: there is an alert:\n{log}");
         }
         let settled = cluster.settled().await;

@@ -318,6 +318,9 @@ proptest! {
                 whole.reference = None;
                 prop_assert_eq!(found, whole);
             }
+            // What may be missing from the last reference is told.
+            let is_open = file.entries.last().map(|(line, _)| *line).filter(|_| !bytes[..cut].ends_with(b"\n"));
+            prop_assert_eq!(file.open_end, is_open);
         }
     }
 

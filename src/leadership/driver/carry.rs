@@ -325,6 +325,9 @@ impl Shell {
             Note::LeaselessLeader { election } => {
                 tracing::error!(%election, "a leader key without a lease was put by hand: it counts as absent");
             }
+            Note::StrangeLeader { election } => {
+                tracing::error!(%election, "a leader key that is nobody's was put on this replica's lease by hand: it is deleted");
+            }
             Note::TermsUsedUp { election } => {
                 tracing::error!(%election, "the terms are used up: nobody can be elected");
             }

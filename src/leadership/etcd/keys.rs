@@ -3,7 +3,6 @@
 use etcd_client::{KeyValue, TxnOpResponse, TxnResponse};
 
 use crate::domain::{ElectionName, ReplicaId, Term};
-use crate::leadership::coordinator::CoordinatorError;
 use crate::leadership::record::{ElectionState, LeaseId, Revision, SeenLeader};
 
 /// How much of a corrupt value an error shows.
@@ -64,32 +63,52 @@ pub(super) fn leader(response: &TxnResponse, index: usize) -> Option<SeenLeader>
 }
 
 /// An election, where the transaction read its leader key first and its term key second.
-pub(super) fn election(response: &TxnResponse) -> Result<ElectionState, CoordinatorError> {
+///
+/// A term that a hand wrote and that is no number counts as none: the next campaign writes one above the fence's over it, as
+/// after a wipe. To refuse it would leave nobody able to stand, or to see that the leader's key is gone.
+pub(super) fn election(response: &TxnResponse) -> ElectionState {
     let term_kv = got(response, 1);
-    let term = match &term_kv {
-        Some(kv) => std::str::from_utf8(kv.value())
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .and_then(Term::new)
-            .ok_or_else(|| corrupt(kv, "a whole number, at least 0"))?,
-        None => Term::NONE,
-    };
-    Ok(ElectionState {
+    let term = term_kv.as_ref().map_or(Term::NONE, |kv| {
+        term_of(kv.value()).unwrap_or_else(|| {
+            let (key, found) = (shown(kv.key()), shown(kv.value()));
+            tracing::error!(
+                key,
+                found,
+                "expected a whole number, at least 0: it counts as no term, and the next leader writes one over it"
+            );
+            Term::NONE
+        })
+    });
+    ElectionState {
         leader: leader(response, 0),
         term,
         term_revision: Revision(term_kv.map_or(0, |kv| kv.mod_revision())),
         read_at: revision(response),
-    })
+    }
 }
 
-fn corrupt(kv: &KeyValue, expected: &'static str) -> CoordinatorError {
-    let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(SHOWN).collect::<String>();
-    CoordinatorError::Corrupt { key: show(kv.key()), found: show(kv.value()), expected }
+/// A term as it stands under its key; a hand's line break behind it is none of it.
+fn term_of(value: &[u8]) -> Option<Term> {
+    std::str::from_utf8(value).ok()?.trim().parse().ok().and_then(Term::new)
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).chars().take(SHOWN).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_term_is_a_whole_number_whoever_wrote_it() {
+        for (value, expected) in [("7", Some(7)), ("7\n", Some(7)), ("0", Some(0))] {
+            assert_eq!(term_of(value.as_bytes()).map(Term::get), expected, "{value:?}");
+        }
+        for value in [&b"x"[..], b"", b"-1", b"7 8", b"1e3", b"99999999999999999999", b"\xff"] {
+            assert_eq!(term_of(value), None, "{value:?}");
+        }
+    }
 
     #[test]
     fn keys_stand_under_one_prefix() {

@@ -167,7 +167,7 @@ impl Coordinator for EtcdCoordinator {
 
     async fn read_election(&self, election: &ElectionName) -> Result<ElectionState, CoordinatorError> {
         let response = self.txn(Txn::new().and_then(self.read_both(election))).await?;
-        keys::election(&response)
+        Ok(keys::election(&response))
     }
 
     async fn campaign(&self, campaign: &Campaign) -> Result<CampaignOutcome, CoordinatorError> {
@@ -186,7 +186,7 @@ impl Coordinator for EtcdCoordinator {
         match self.txn_on_lease(txn).await? {
             None => Ok(CampaignOutcome::LeaseGone),
             Some(response) if response.succeeded() => Ok(CampaignOutcome::Won { revision: keys::revision(&response) }),
-            Some(response) => Ok(CampaignOutcome::Lost(keys::election(&response)?)),
+            Some(response) => Ok(CampaignOutcome::Lost(keys::election(&response))),
         }
     }
 
@@ -224,7 +224,7 @@ impl Coordinator for EtcdCoordinator {
             // The successor's lease went between the comparison and the put: nothing was changed.
             None => self.txn(Txn::new().and_then(self.read_both(election))).await?,
         };
-        Ok(TransferOutcome::NotTransferred { found: keys::election(&response)? })
+        Ok(TransferOutcome::NotTransferred { found: keys::election(&response) })
     }
 
     async fn watch(&self, election: &ElectionName, from: Revision) -> Result<Box<dyn ElectionWatch>, CoordinatorError> {
@@ -300,7 +300,7 @@ impl Coordinator for EtcdCoordinator {
             .or_else(self.read_both(election));
         let response = self.txn(txn).await?;
         // Where a term was issued meanwhile, that one counts: whoever asked sees whether it is enough, and asks again.
-        if response.succeeded() { Ok(least) } else { Ok(keys::election(&response)?.term) }
+        if response.succeeded() { Ok(least) } else { Ok(keys::election(&response).term) }
     }
 
     async fn members(&self) -> Members {

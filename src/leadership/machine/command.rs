@@ -233,6 +233,11 @@ pub enum Note {
         /// The election.
         election: ElectionName,
     },
+    /// A leader key that is no record of this replica was found on this replica's lease, put by hand: it is deleted.
+    StrangeLeader {
+        /// The election.
+        election: ElectionName,
+    },
     /// The term cannot grow any more: nobody can be elected.
     TermsUsedUp {
         /// The election.

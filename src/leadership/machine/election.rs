@@ -228,6 +228,7 @@ impl Machine {
     pub(super) fn compare(&mut self, step: &mut Step, name: &ElectionName, state: ElectionState) {
         let now = step.now;
         let own = state.leader.as_ref().and_then(|leader| self.own(leader));
+        let lease = self.session.lease();
         let Some(election) = self.election(name) else { return };
         let woken_at = election.woken_at.take();
         if !election.watching {
@@ -260,6 +261,11 @@ impl Machine {
                 self.clear(&Timer::Fence(name.clone()));
                 match (own, leader) {
                     (Some(claim), Some(leader)) => self.own_record_found(step, name, claim, leader),
+                    // Renewed with this session, it would never lapse, and everybody would wait for it.
+                    (None, Some(leader)) if Some(leader.lease) == lease => {
+                        step.note(Note::StrangeLeader { election: name.clone() });
+                        self.give_up_key(step, name, leader.win());
+                    }
                     (None, Some(SeenLeader { record: Some(leads), .. }))
                         if leads.leader_id != self.settings.me
                             && before.is_none_or(|before| before.tenure_id != leads.tenure_id) =>

@@ -81,7 +81,9 @@ fn carry_out(order: Order, control: impl BufRead + Send + 'static) -> Ended {
     if clock::boottime() >= order.deadline {
         return Ended::silent(Ending::NotBegun("the lease's deadline had passed".to_owned()));
     }
-    let mut child = match start(&order) {
+    // Whoever can say it on the way to the program has not become it.
+    let proof = format!("not begun {:016x}{:016x}: ", clock::random_u64(), clock::random_u64());
+    let mut child = match start(&order, &proof) {
         Ok(child) => child,
         Err(why) => return Ended::silent(Ending::NotBegun(why)),
     };
@@ -97,17 +99,33 @@ fn carry_out(order: Order, control: impl BufRead + Send + 'static) -> Ended {
     if !none_left {
         kill_all(&happened);
     }
-    Ended { ending, stdout: stdout.kept(), stderr: stderr.kept() }
+    let (stdout, stderr) = (stdout.kept(), stderr.kept());
+    match not_begun(&ending, &stderr, &proof) {
+        Some(why) => Ended::silent(Ending::NotBegun(why)),
+        None => Ended { ending, stdout, stderr },
+    }
+}
+
+/// Why the second step did not become the program, where it proves that: the program cannot be executed, say, or what it is to
+/// be read by is missing.
+fn not_begun(ending: &Ending, stderr: &[u8], proof: &str) -> Option<String> {
+    if !matches!(ending, Ending::Exited(code) if *code != 0) {
+        return None;
+    }
+    let text = String::from_utf8_lossy(stderr);
+    let (_, why) = text.split_once(proof)?;
+    Some(why.lines().next().unwrap_or_default().to_owned())
 }
 
 /// Starts the second step. Its standard streams are pipes; everything else is closed by then.
-fn start(order: &Order) -> Result<Child, String> {
+fn start(order: &Order, proof: &str) -> Result<Child, String> {
     let metadata = std::fs::metadata(&order.program).map_err(|error| format!("{}: {error}", order.program))?;
     if !metadata.is_file() {
         return Err(format!("{}: not a file", order.program));
     }
     Command::new("/proc/self/exe")
-        .args(["supervise", "--execute", &getpid().as_raw_nonzero().to_string(), "--", &order.program])
+        .args(["supervise", "--execute", &getpid().as_raw_nonzero().to_string(), "--proof", proof])
+        .args(["--", &order.program])
         .args(&order.args)
         .env_clear()
         .envs(&order.environment)

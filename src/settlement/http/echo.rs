@@ -9,13 +9,39 @@ use serde_json::Value;
 /// The longest reference that is kept, in characters.
 const MOST_REFERENCE: usize = 140;
 /// Words in `status` that say that no payment was made, whatever the status line says.
-const SAYS_NO: [&str; 9] =
-    ["failed", "failure", "rejected", "declined", "refused", "error", "cancelled", "canceled", "returned"];
+const SAYS_NO: [&str; 23] = [
+    "failed",
+    "failure",
+    "rejected",
+    "declined",
+    "refused",
+    "error",
+    "cancelled",
+    "canceled",
+    "returned",
+    "denied",
+    "unpaid",
+    "reversed",
+    "expired",
+    "blocked",
+    "invalid",
+    "aborted",
+    "void",
+    "voided",
+    "bounced",
+    "unauthorized",
+    "forbidden",
+    "unprocessable",
+    "not_found",
+];
+/// A number in `status` from here on is that of an error, as problem details give it.
+const ERRORS_FROM: i64 = 400;
 
 /// What an echo has to agree with: taken from the stored bytes, so that it is what was sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
     key: String,
+    amount: Option<String>,
     amount_minor: Option<String>,
     currency: Option<String>,
 }
@@ -26,7 +52,12 @@ impl Expected {
     pub fn of(key: &str, body: &[u8]) -> Self {
         let read: Fields = serde_json::from_slice(body).unwrap_or_default();
         let text = |values: &[Value]| values.first().and_then(as_text);
-        Self { key: key.to_owned(), amount_minor: text(&read.amount_minor), currency: text(&read.currency) }
+        Self {
+            key: key.to_owned(),
+            amount: text(&read.amount),
+            amount_minor: text(&read.amount_minor),
+            currency: text(&read.currency),
+        }
     }
 }
 
@@ -53,11 +84,13 @@ pub(super) enum Echo {
 #[derive(Debug, Default)]
 struct Fields {
     key: Vec<Value>,
+    amount: Vec<Value>,
     amount_minor: Vec<Value>,
     currency: Vec<Value>,
     reference: Vec<Value>,
     status: Vec<Value>,
     error: Vec<Value>,
+    success: Vec<Value>,
 }
 
 impl<'de> Deserialize<'de> for Fields {
@@ -80,11 +113,13 @@ impl<'de> Visitor<'de> for FieldsVisitor {
         while let Some(name) = map.next_key::<String>()? {
             let values = match name.as_str() {
                 "key" => &mut fields.key,
+                "amount" => &mut fields.amount,
                 "amount_minor" => &mut fields.amount_minor,
                 "currency" => &mut fields.currency,
                 "reference" => &mut fields.reference,
                 "status" => &mut fields.status,
                 "error" | "errors" => &mut fields.error,
+                "ok" | "success" => &mut fields.success,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                     continue;
@@ -128,9 +163,14 @@ pub(super) fn echo(body: &[u8], expected: &Expected) -> Echo {
     if fields.error.iter().any(is_error) {
         return Echo::Disagrees("the body speaks of an error");
     }
-    let says_no = |value: &Value| value.as_str().is_some_and(|word| SAYS_NO.contains(&word.to_lowercase().as_str()));
     if fields.status.iter().any(says_no) {
         return Echo::Disagrees("the body's status is no payment");
+    }
+    if fields.success.contains(&Value::Bool(false)) {
+        return Echo::Disagrees("the body says that it was no success");
+    }
+    if !fields.amount.iter().all(|value| is_amount(value, expected)) {
+        return Echo::Disagrees("the echo has another amount");
     }
     let key = agrees(&fields.key, Some(&expected.key));
     let amount = agrees(&fields.amount_minor, expected.amount_minor.as_deref());
@@ -148,6 +188,33 @@ pub(super) fn echo(body: &[u8], expected: &Expected) -> Echo {
     } else {
         Echo::Absent { reference }
     }
+}
+
+/// Whether a `status` is that of no payment: a word, or an error's number.
+fn says_no(status: &Value) -> bool {
+    match status {
+        Value::String(word) => SAYS_NO.contains(&word.to_lowercase().as_str()),
+        Value::Number(number) => number.as_i64().is_some_and(|number| number >= ERRORS_FROM),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// Whether an `amount` is the one that was sent. Some receivers count it in minor units; one that gives it in a shape of its own,
+/// as an object does with the currency in it, says nothing that can be compared.
+fn is_amount(given: &Value, expected: &Expected) -> bool {
+    let (Some(amount), text) = (
+        &expected.amount,
+        match given {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return true,
+        },
+    ) else {
+        return true;
+    };
+    let plain = |text: &str| text.contains('.').then(|| text.trim_end_matches('0').trim_end_matches('.').to_owned());
+    let same = |other: &str| plain(&text).as_deref().unwrap_or(&text) == plain(other).as_deref().unwrap_or(other);
+    same(amount) || expected.amount_minor.as_deref().is_some_and(same)
 }
 
 /// Whether every `status` that the body gives is one of these words; none given is fine.
@@ -191,6 +258,11 @@ mod tests {
                 Echo::Agrees { reference: Some("7".to_owned()), whole: true },
             ),
             (r#"{"amount_minor":"10900"}"#, Echo::Agrees { reference: None, whole: false }),
+            (r#"{"amount":"109.00","status":200,"success":true}"#, Echo::Absent { reference: None }),
+            (r#"{"amount":109,"status":"paid"}"#, Echo::Absent { reference: None }),
+            (r#"{"amount":109.0}"#, Echo::Absent { reference: None }),
+            (r#"{"amount":"10900"}"#, Echo::Absent { reference: None }),
+            (r#"{"amount":{"value":"1.00","currency":"EUR"}}"#, Echo::Absent { reference: None }),
         ] {
             assert_eq!(read(body), expected, "{body}");
         }
@@ -216,6 +288,13 @@ mod tests {
             r#"{"error":"declined"}"#,
             r#"{"errors":[1]}"#,
             r#"{"key":"k","status":"REJECTED"}"#,
+            r#"{"key":"k","status":"Denied"}"#,
+            r#"{"title":"Internal Server Error","status":500}"#,
+            r#"{"key":"k","success":false}"#,
+            r#"{"key":"k","ok":false}"#,
+            r#"{"key":"k","amount":"1.09"}"#,
+            r#"{"key":"k","amount":"109.01"}"#,
+            r#"{"key":"k","amount":1090}"#,
         ] {
             assert!(matches!(read(body), Echo::Disagrees(_)), "{body}: {:?}", read(body));
         }

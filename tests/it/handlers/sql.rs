@@ -73,7 +73,11 @@ async fn a_unit_set_aside_is_not_planned_again_while_it_can_be_retried() {
     assert_eq!(planned, ["new"], "the query gives `bad` too, which the first run has");
 
     cluster.database().execute(UNLOCKED).await;
-    cluster.command(&["units", "retry", &first.to_string(), "--all"]).ok();
+    let part = cluster.command(&["units", "retry", &first.to_string(), "bad", "a-1", "bda"]);
+    assert_eq!(part.code(), Some(1), "{}", part.stderr);
+    assert!(part.stderr.contains("set aside: a-1, bda; nothing was changed"), "{}", part.stderr);
+    assert_eq!(cluster.unit_shown(first, "bad")["state"], "set_aside");
+    cluster.command(&["units", "retry", &first.to_string(), "bad"]).ok();
     eventually(IN_VAIN, "the retried unit settles", async || {
         (cluster.units_shown(first)["bad"].1 == "settled").then_some(())
     })

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -116,9 +117,25 @@ async fn exit_codes_are_outcomes() {
     }
     let mut missing = order("");
     missing.program = "/nowhere/program".to_owned();
-    let (_held, launch) = launch();
-    let ended = run(&missing, &launch, &open()).await;
+    let (_held, launched) = launch();
+    let ended = run(&missing, &launched, &open()).await;
     assert!(matches!(&ended.ending, Ending::NotBegun(why) if why.contains("/nowhere/program")), "{ended:?}");
+    // What is there and cannot be executed was not begun either.
+    let folder = scratch::folder("programs");
+    for (name, content, mode) in
+        [("not-executable", "#!/bin/sh\n", 0o644), ("no-interpreter", "#!/nowhere/sh\n", 0o755)]
+    {
+        let program = folder.join(name);
+        fs::write(&program, content).expect("the folder is ours");
+        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).expect("the file is ours");
+        let order = Order { program: program.display().to_string(), ..order("") };
+        let ended = run(&order, &launched, &open()).await;
+        assert!(matches!(&ended.ending, Ending::NotBegun(why) if why.contains(name)), "{name}: {ended:?}");
+        assert!(matches!(outcome(ended), CallOutcome::Failed { permanent: false, .. }), "{name}: tried again");
+    }
+    // A program that says the same words proves nothing.
+    let ended = ran("echo 'not begun 00000000000000000000000000000000: it' >&2; exit 70").await;
+    assert_eq!(ended.ending, Ending::Exited(70));
 }
 
 #[tokio::test]

@@ -62,7 +62,8 @@ async fn without_any_configuration_a_replica_makes_its_files_and_takes_a_schedul
     let launch = || Launch::new("bursar-alone", BINARY).folder(&folder).env("BURSAR__HTTP__LISTEN", "127.0.0.1:0");
     let replica = launch().arg("run").start();
     let log = || replica.log();
-    eventually(READY, "it leads", async || log().contains("no schedule: there are no jobs yet").then_some(())).await;
+    eventually(READY, "it leads", async || log().contains("no schedule: jobs that the store has go on").then_some(()))
+        .await;
     let command = |args: &[&str]| launch().args(args).finish();
     let status = eventually(READY, "the store is there and somebody leads", async || {
         let status = command(&["status", "--json"]);
@@ -94,4 +95,20 @@ async fn without_any_configuration_a_replica_makes_its_files_and_takes_a_schedul
         (runs.code() == Some(0) && runs.stdout.contains("each-second")).then_some(())
     })
     .await;
+    // A file that is missing at a start takes no job back, and one that is there and cannot be read is named.
+    drop((replica, second));
+    std::fs::rename(folder.join("schedule.toml"), folder.join("away.toml")).expect("the folder is ours");
+    let newest = || {
+        let runs = command(&["runs", "list", "--json"]).ok().json();
+        runs[0]["id"].as_i64().unwrap_or_else(|| panic!("there are runs: {runs}"))
+    };
+    let before = newest();
+    let replica = launch().arg("run").start();
+    eventually(SETTLED, "the job goes on", async || (newest() > before + 2).then_some(())).await;
+    assert!(replica.log().contains("no schedule: jobs that the store has go on"), "{}", replica.log());
+    drop(replica);
+    std::os::unix::fs::symlink("nowhere.toml", folder.join("schedule.toml")).expect("the folder is ours");
+    let refused = launch().arg("run").finish();
+    assert_eq!(refused.code(), Some(78), "{}", refused.stderr);
+    assert!(refused.stderr.contains("schedule.toml"), "{}", refused.stderr);
 }

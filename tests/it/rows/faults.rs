@@ -146,6 +146,11 @@ async fn a_full_disk_is_the_stores_trouble_and_passes() {
             .await;
         let error = leads.settle(&run, ALL, &mark()).await.expect_err("nothing is written");
         assert!(matches!(&error, StoreError::TryAgain { code: found, .. } if found == code), "{error:?}");
+        assert_eq!(
+            error.is_trouble_of_the_store(),
+            code != "XX000",
+            "a defect may be one unit's, and is halved down to it"
+        );
     }
     database.execute("drop trigger trouble on bursar.batch").await;
     assert!(matches!(mine(leads.settle(&run, ALL, &mark()).await), SettleOutcome::Settled(_)));

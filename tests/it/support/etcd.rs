@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use etcd_client::{Client, DeleteOptions, GetOptions};
+use etcd_client::{Client, DeleteOptions, GetOptions, PutOptions};
 
 use super::ports::{free_port, lent};
 use super::process::{Launch, Process};
@@ -167,6 +167,12 @@ impl Etcd {
     /// Writes a key by hand, on no lease.
     pub async fn put(&self, key: &str, value: &str) {
         self.client().await.put(key, value, None).await.expect("etcd answers");
+    }
+
+    /// Writes a key by hand on a lease, which may be another's.
+    pub async fn put_on(&self, key: &str, value: &str, lease: i64) {
+        let options = PutOptions::new().with_lease(lease);
+        self.client().await.put(key, value, Some(options)).await.expect("etcd answers");
     }
 
     /// Deletes a key by hand; says whether it was there.

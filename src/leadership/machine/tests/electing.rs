@@ -189,6 +189,21 @@ fn a_record_on_ones_lease_is_given_up_by_one_who_may_not_lead() {
 }
 
 #[test]
+fn a_key_on_ones_lease_that_is_nobodys_is_deleted_at_the_revision_read_with_an_alert() {
+    for may_lead in [true, false] {
+        let (mut rig, commands) = Rig::with_session();
+        if may_lead {
+            rig.eligible("settlement");
+        }
+        let mut state = vacant(3, 10);
+        state.leader = Some(SeenLeader { record: None, revision: Revision(14), lease: LEASE });
+        let commands = rig.event(Event::Read(reading(&commands, "settlement"), election("settlement"), Ok(state)));
+        assert!(noted(&commands, |n| matches!(n, Note::StrangeLeader { .. })), "{commands:?}");
+        assert_eq!(resigning(&commands).1.revision, Revision(14));
+    }
+}
+
+#[test]
 fn a_key_without_a_lease_counts_as_absent_at_the_revision_read_with_an_alert() {
     let (mut rig, commands) = Rig::with_session();
     rig.eligible("settlement");
