@@ -22,11 +22,11 @@ use crate::domain::{Claim, ElectionName, JobName, Moment, TenureId, Term};
 use crate::settlement::{CallOutcome, Departure, Leave, NotSent, OutsideHandler};
 use crate::store::postgres::{PgSettings, PgStore};
 use crate::store::{
-    Call, CallFate, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, Halt,
-    JobChange, JobChangeOutcome, JobRow, JobsView, Leader, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake,
-    PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery,
-    RequestState, SessionsEnded, SettleOutcome, StoreError, TakeOverOutcome, TenureLimits, TenureStore, TicksOutcome,
-    TicksRecord, UnitPick,
+    Call, CallFate, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, GiveUpOutcome,
+    Halt, JobChange, JobChangeOutcome, JobRow, JobsView, Leader, Lineage, OpenRun, PayoutJob, PayoutRecords,
+    PayoutTake, PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk,
+    ReceiverWay, Recovery, RequestState, SessionsEnded, SettleOutcome, StoreError, TakeOverOutcome, TenureLimits,
+    TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -57,6 +57,9 @@ impl TenureStore for Stub {
         Uuid::from_u128(1)
     }
     async fn recover(&self) -> Fenced<Recovery> {
+        unreachable!("not asked for here")
+    }
+    async fn give_up(&self, _: i64, _: i64, _: u32) -> Fenced<GiveUpOutcome> {
         unreachable!("not asked for here")
     }
     async fn pulse(&self) -> Fenced<Pulse> {
