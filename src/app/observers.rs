@@ -32,6 +32,7 @@ const OPERATIONS: &[&str] = &[
     "charge",
     "execute",
     "finish_run",
+    "give_up",
     "heard",
     "jobs",
     "lineage",

@@ -226,6 +226,9 @@ pub struct OpenRun {
     pub opened_at: DateTime<Utc>,
     /// Whether another election opened it, before its job moved here: it is worked on there, and here it only stands in the way.
     pub elsewhere: bool,
+    /// Why it is given up, where it is: nothing of it is claimed any more, and [`TenureStore::give_up`](super::TenureStore::give_up)
+    /// brings it to its end.
+    pub given_up: Option<String>,
 }
 
 /// Where the units of a run come from.
@@ -257,8 +260,9 @@ pub enum PlanOutcome {
     },
     /// The run is not being planned.
     NotPlanning(RunState),
-    /// The user's query failed, or gave units that cannot be told apart: the run has no units, is set aside with the error,
-    /// and is planned again when it is retried.
+    /// The user's query failed, or gave units that cannot be told apart: the run is given up with the error. Once
+    /// [`TenureStore::give_up`](super::TenureStore::give_up) has ended it, it has no units, is set aside, and is planned again when
+    /// it is retried.
     SetAside {
         /// For a person.
         error: String,
@@ -283,12 +287,26 @@ pub enum FinishOutcome {
     NotOpen(RunState),
 }
 
+/// What came of a page of a run that is given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GiveUpOutcome {
+    /// Units are left, those after this one first.
+    Going {
+        /// The cursor of the next page.
+        after: i64,
+    },
+    /// Nothing of it was pending any more: it ended now.
+    Ended(RunState),
+    /// It is not given up, or has ended before.
+    NotGivenUp(RunState),
+}
+
 /// What a promotion found of the terms before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Instructions of lower terms turned from `sending` into `unknown` (idempotent handlers) or held.
     pub calls_unknown: u64,
-    /// Runs set aside because their leaders died three times: run ids.
+    /// Runs that are given up from now on, because their leaders died three times: run ids.
     pub runs_set_aside: Vec<i64>,
     /// Open runs that a lower term was working on.
     pub runs_taken_over: u64,
@@ -296,6 +314,19 @@ pub struct Recovery {
 
 /// The deaths of leaders, without one of its units ending, after which a run is set aside.
 pub const DEATHS_BEFORE_SET_ASIDE: u32 = 3;
+
+/// Why a run whose leaders died is given up, in the words that it and its units are set aside with.
+pub(crate) fn why_given_up_for_deaths() -> String {
+    format!(
+        "{DEATHS_BEFORE_SET_ASIDE} leaders died over this run without one of its units ending; look for what kills them, \
+         then retry its units"
+    )
+}
+
+/// Why the units of a run that is given up are not retried yet.
+pub(crate) fn why_not_retried_yet(run: i64) -> String {
+    format!("run {run} is being given up, and its units are still being set aside; ask again once it has ended")
+}
 
 /// Where a store stands in its own history; compared to find out that it forgot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,10 +8,10 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::{
-    Call, CallRecord, Charge, Effect, Execution, FenceHolder, FinishOutcome, Halt, Heard, JobChange, JobChangeOutcome,
-    JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken, PendingRequest,
-    PlanOutcome, PlanSource, ReceiverAsk, ReceiverWay, Recovery, RequestState, SettleOutcome, StoreError,
-    TakeOverOutcome, TicksOutcome, TicksRecord, UnitPick,
+    Call, CallRecord, Charge, Effect, Execution, FenceHolder, FinishOutcome, GiveUpOutcome, Halt, Heard, JobChange,
+    JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
+    PendingRequest, PlanOutcome, PlanSource, ReceiverAsk, ReceiverWay, Recovery, RequestState, SettleOutcome,
+    StoreError, TakeOverOutcome, TicksOutcome, TicksRecord, UnitPick,
 };
 use crate::domain::{Claim, ElectionName, JobName};
 
@@ -86,7 +86,8 @@ pub trait TenureStore: Send + Sync {
     /// The deployment: with the election, the scope that receivers compare terms in.
     fn deployment(&self) -> Uuid;
 
-    /// *Record.* Promotion's first step: `sending` of lower terms into `unknown` or held; deaths of leaders counted.
+    /// *Record.* Promotion's first step: `sending` of lower terms into `unknown` or held; deaths of leaders counted, and runs that
+    /// had too many of them given up. How many units those have makes no difference: [`Self::give_up`] is for them.
     async fn recover(&self) -> Fenced<Recovery>;
 
     /// *Begin.* The store's time and what waits.
@@ -129,6 +130,11 @@ pub trait TenureStore: Send + Sync {
 
     /// *Begin.* Those of these ticks, each a job's row and a nominal time, that have an outcome on record.
     async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>>;
+
+    /// *Begin.* One page, of up to `limit` units above `after`, of a run that is given up: its pending units are set aside where
+    /// leaders died over it, and withdrawn where it could not be planned. Once none is pending, the run ends. A page may be the
+    /// last that its tenure does: the next tenure begins with the lowest again, and finds what is left.
+    async fn give_up(&self, run: i64, after: i64, limit: u32) -> Fenced<GiveUpOutcome>;
 
     /// *Begin.* Runs that are planning or open, oldest due first; with them those that a tick of one of these jobs opened in
     /// another election ([`OpenRun::elsewhere`]): the job's runs take turns with them.

@@ -21,6 +21,10 @@ use crate::store::{JobChange, JobChangeOutcome, JobRow, TakeOverOutcome, TicksOu
 /// How often rows that change under our hands are read again; nobody but this leader and an operator's pause changes them.
 const REREADS: u32 = 10;
 
+/// Pages of the old definition's ticks that are recorded in one go. After a long absence there may be thousands: neither a
+/// promotion nor other jobs wait for them.
+const PAGES: u32 = 5;
+
 /// What one job lacks.
 #[derive(Debug, PartialEq)]
 enum Difference {
@@ -113,14 +117,15 @@ async fn bring_up_one(
     let change = match expected {
         None => JobChange { definition, name: name.clone(), expected: None, settled: Vec::new(), evaluated_until: now },
         Some(row) => match settle_old(tenure, now, row, definition.as_ref()).await? {
-            Some((row, scan)) => JobChange {
+            Settled::Whole(row, scan) => JobChange {
                 definition,
                 name: name.clone(),
-                expected: Some(row),
+                expected: Some(*row),
                 settled: planner::records(&scan),
                 evaluated_until: scan.evaluated_until,
             },
-            None => return Ok(true),
+            Settled::Moved => return Ok(true),
+            Settled::ForNow => return Ok(false),
         },
     };
     let settled = change.settled.clone();
@@ -167,14 +172,23 @@ async fn take_over(tenure: &Tenure, job: &JobName, from: &str) -> Result<bool, S
     }
 }
 
-/// Evaluates the old definition up to now. All but the last page are recorded here; the last belongs to the change.
-/// `None`: the row is another by now.
+/// How far an old definition was evaluated.
+enum Settled {
+    /// Up to now, with the last page, which belongs to the change.
+    Whole(Box<JobRow>, Scan),
+    /// The row is another by now.
+    Moved,
+    /// Some pages of it, which are recorded: the next look goes on after them.
+    ForNow,
+}
+
+/// Evaluates the old definition up to now, or as far as it goes in one go. All but the last page are recorded here.
 async fn settle_old(
     tenure: &Tenure,
     now: chrono::DateTime<chrono::Utc>,
     mut row: JobRow,
     new: Option<&JobDefinition>,
-) -> Result<Option<(JobRow, Scan)>, Stop> {
+) -> Result<Settled, Stop> {
     let old = Schedule::new(&row.definition.timing);
     let new = new.map(|definition| Schedule::new(&definition.timing)).transpose();
     let (old, new) = match (old, new) {
@@ -189,10 +203,11 @@ async fn settle_old(
                 more: false,
                 misfired: false,
             };
-            return Ok(Some((row, scan)));
+            return Ok(Settled::Whole(Box::new(row), scan));
         }
     };
     let mut misfired = false;
+    let mut pages = 0;
     loop {
         let run_open = planner::has_open_tick_run(tenure, &row).await?;
         let state = planner::scan_state(&row, now, run_open, misfired);
@@ -201,10 +216,16 @@ async fn settle_old(
             None => decide(&old, state),
         });
         let deciding = planner::Deciding { job: row.id, how, state };
-        let Some(scan) = planner::decided(tenure, &mut [deciding]).await?.pop() else { return Ok(None) };
+        let Some(scan) = planner::decided(tenure, &mut [deciding]).await?.pop() else { return Ok(Settled::Moved) };
         if !scan.more {
-            return Ok(Some((row, scan)));
+            return Ok(Settled::Whole(Box::new(row), scan));
         }
+        if pages == PAGES {
+            tracing::warn!(claim = %tenure.claim, job = %row.definition.name, until = %row.evaluated_until,
+                "the job's old definition has more ticks to settle; it stays in force until they are");
+            return Ok(Settled::ForNow);
+        }
+        pages += 1;
         let record =
             TicksRecord { job: row.clone(), evaluated_until: scan.evaluated_until, ticks: planner::records(&scan) };
         match tenure.begin("record_ticks", || tenure.store.record_ticks(record.clone())).await? {
@@ -212,7 +233,7 @@ async fn settle_old(
                 misfired = scan.misfired;
                 row.evaluated_until = scan.evaluated_until;
             }
-            TicksOutcome::Moved | TicksOutcome::NotYet { .. } => return Ok(None),
+            TicksOutcome::Moved | TicksOutcome::NotYet { .. } => return Ok(Settled::Moved),
         }
     }
 }

@@ -5,7 +5,8 @@
 //! 2. Advance the fence. From here on no lower term commits anything. The tenure's first session is opened meanwhile.
 //! 3. First work: the store's time, read in a transaction of kind *begin* (refused where halted).
 //! 4. Remember what the store accepted; not while it is halted, for what is remembered must outlive a store that forgot.
-//! 5. Recover: what a lower term left `sending` is unknown now; deaths of leaders are counted.
+//! 5. Recover: what a lower term left `sending` is unknown now; deaths of leaders are counted. A run that killed too many is marked
+//!    here and given up at work, so that no number of units makes a promotion longer.
 //! 6. Halted: wait here for the resume, which makes what is there the new baseline.
 //! 7. Bring the job rows up to the schedule. The sweep then opens the runs of missed ticks, and work begins.
 
@@ -250,7 +251,7 @@ async fn recover(tenure: &Tenure) -> Result<(), PromotionError> {
         tracing::info!(claim = %tenure.claim, calls_unknown, runs_taken_over, "taken over from lower terms");
     }
     for run in runs_set_aside {
-        tracing::error!(claim = %tenure.claim, run, "a run was set aside: its leaders died over it without one unit ending");
+        tracing::error!(claim = %tenure.claim, run, "a run is set aside: its leaders died over it without one unit ending");
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! One run from planning to its end.
 //!
 //! `planning` until all units are in; then batches or calls until nothing is due; then the end, or a wait for the first
-//! retry. A halt or the tenure's end leaves it where it is: whoever goes on finds in the store what is left.
+//! retry. A halt or the tenure's end leaves it where it is: whoever goes on finds in the store what is left. One that is given up
+//! (its leaders died, or it cannot be planned) is brought to its end in pages, and nothing else is done with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +14,13 @@ use crate::clock;
 use crate::domain::run::RunState;
 use crate::settlement::http::StoreTime;
 use crate::settlement::{Handler, Lent, Shape};
-use crate::store::{FinishOutcome, OpenRun, PlanOutcome};
+use crate::store::{FinishOutcome, GiveUpOutcome, OpenRun, PlanOutcome};
 use crate::telemetry::Work;
 
 /// Units planned in one transaction.
 const PLAN_PAGE: u32 = 5_000;
+/// Units of a run that is given up which are taken out in one transaction.
+const GIVE_UP_PAGE: u32 = 5_000;
 /// The longest wait before a run's pending units are looked at again: an operator may have set some back.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// The shortest, where some are due but taken by nobody.
@@ -29,10 +32,15 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 /// [`Stop`].
 pub(super) async fn settle_run(tenure: Tenure, run: OpenRun) -> Result<(), Stop> {
     let began = clock::boottime();
-    if run.state == RunState::Planning {
-        tenure.traced_tick(&run);
-    }
-    let done = settle(&tenure, &run).await;
+    let done = if let Some(why) = &run.given_up {
+        tracing::warn!(claim = %tenure.claim, job = %run.definition.name, run = run.id, why, "the run is being given up");
+        give_up(&tenure, &run).await
+    } else {
+        if run.state == RunState::Planning {
+            tenure.traced_tick(&run);
+        }
+        settle(&tenure, &run).await
+    };
     let came = match &done {
         Ok(state) => (state.as_str(), *state == RunState::CompleteSetAside),
         Err(stop) => broken_off(stop),
@@ -113,7 +121,7 @@ async fn plan(tenure: &Tenure, run: &OpenRun, handler: &Handler) -> Result<Optio
     loop {
         crate::point!("tenure.run.before_plan_page");
         // A page is as heavy as a batch: many runs that plan at once must not take the sweep's connection.
-        let _permit = tenure.permit().await?;
+        let permit = tenure.permit().await?;
         let page = tenure
             .begin("plan_page", || tenure.store.plan_page(run, &handler.plan, after.as_deref(), PLAN_PAGE))
             .await?;
@@ -122,10 +130,28 @@ async fn plan(tenure: &Tenure, run: &OpenRun, handler: &Handler) -> Result<Optio
             PlanOutcome::Planned { next: None, .. } | PlanOutcome::NotPlanning(RunState::Open) => return Ok(None),
             PlanOutcome::SetAside { error } => {
                 tracing::error!(claim = %tenure.claim, job = %run.definition.name, run = run.id, %error, "the run cannot be planned and is set aside");
-                finished(tenure, run, RunState::CompleteSetAside);
-                return Ok(Some(RunState::CompleteSetAside));
+                // The next page takes a permit of its own.
+                drop(permit);
+                return give_up(tenure, run).await.map(Some);
             }
             PlanOutcome::NotPlanning(state) => return Ok(Some(state)),
+        }
+    }
+}
+
+/// Brings a run that is given up to its end, page by page: one statement over all of its units would run into its time-out, again
+/// and again. Answers the state that it is in.
+async fn give_up(tenure: &Tenure, run: &OpenRun) -> Result<RunState, Stop> {
+    let mut from = 0;
+    loop {
+        let _permit = tenure.permit().await?;
+        match tenure.begin("give_up", || tenure.store.give_up(run.id, from, GIVE_UP_PAGE)).await? {
+            GiveUpOutcome::Going { after } => from = after,
+            GiveUpOutcome::Ended(state) => {
+                finished(tenure, run, state);
+                return Ok(state);
+            }
+            GiveUpOutcome::NotGivenUp(state) => return Ok(state),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A tenure's scope on a store that answers as it was told, behind a gate that the test holds.
 
+mod bringing_up;
 mod coalescing;
 mod handing_over;
 
@@ -18,15 +19,16 @@ use super::{
     outside,
 };
 use crate::clock;
+use crate::domain::job::JobDefinition;
 use crate::domain::{Claim, ElectionName, JobName, Moment, TenureId, Term};
 use crate::settlement::{CallOutcome, Departure, Leave, NotSent, OutsideHandler};
 use crate::store::postgres::{PgSettings, PgStore};
 use crate::store::{
-    Call, CallFate, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, Halt,
-    JobChange, JobChangeOutcome, JobRow, JobsView, Leader, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake,
-    PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery,
-    RequestState, SessionsEnded, SettleOutcome, StoreError, TakeOverOutcome, TenureLimits, TenureStore, TicksOutcome,
-    TicksRecord, UnitPick,
+    Call, CallFate, CallRecord, Charge, Effect, Entered, Execution, FenceHolder, Fenced, FinishOutcome, GiveUpOutcome,
+    Halt, JobChange, JobChangeOutcome, JobRow, JobsView, Leader, Lineage, OpenRun, PayoutJob, PayoutRecords,
+    PayoutTake, PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk,
+    ReceiverWay, Recovery, RequestState, SessionsEnded, SettleOutcome, StoreError, TakeOverOutcome, TenureLimits,
+    TenureStore, TicksOutcome, TicksRecord, UnitPick,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -38,11 +40,18 @@ struct Stub {
     records: Mutex<VecDeque<Fenced<u64>>>,
     takes: Mutex<VecDeque<Fenced<Vec<Call>>>>,
     put_backs: Mutex<u32>,
+    /// Pages of ticks that were recorded.
+    pages: Mutex<u32>,
     jobs: Mutex<Vec<JobRow>>,
     unreadable: Mutex<Vec<String>>,
     /// Ticks with an outcome on record, and those that were asked for.
     ran: Mutex<BTreeSet<(i64, DateTime<Utc>)>>,
     asked: Mutex<Vec<(i64, DateTime<Utc>)>>,
+}
+
+fn row_of(definition: JobDefinition, evaluated_until: DateTime<Utc>) -> JobRow {
+    let fingerprint = definition.fingerprint();
+    JobRow { id: 1, definition, fingerprint, evaluated_until, paused: None, pauses: Vec::new() }
 }
 
 /// Its row cannot be changed.
@@ -59,6 +68,9 @@ impl TenureStore for Stub {
         Uuid::from_u128(1)
     }
     async fn recover(&self) -> Fenced<Recovery> {
+        unreachable!("not asked for here")
+    }
+    async fn give_up(&self, _: i64, _: i64, _: u32) -> Fenced<GiveUpOutcome> {
         unreachable!("not asked for here")
     }
     async fn pulse(&self) -> Fenced<Pulse> {
@@ -81,24 +93,23 @@ impl TenureStore for Stub {
         if change.name.as_str() == EARLY {
             return Ok(Entered::Mine(JobChangeOutcome::NotYet { now: change.evaluated_until }));
         }
-        let definition = change.definition.expect("only additions here");
-        let fingerprint = definition.fingerprint();
-        let row = JobRow {
-            id: 1,
-            definition,
-            fingerprint,
-            evaluated_until: change.evaluated_until,
-            paused: None,
-            pauses: Vec::new(),
-        };
-        self.jobs.lock().expect("no panic holds it").push(row.clone());
+        let definition = change.definition.expect("no removals here");
+        let row = row_of(definition, change.evaluated_until);
+        let mut rows = self.jobs.lock().expect("no panic holds it");
+        rows.retain(|old| old.definition.name != row.definition.name);
+        rows.push(row.clone());
+        drop(rows);
         Ok(Entered::Mine(JobChangeOutcome::Changed(Some(Box::new(row)))))
     }
     async fn take_over_job(&self, _: &JobName, _: &ElectionName) -> Fenced<TakeOverOutcome> {
         unreachable!("not asked for here")
     }
-    async fn record_ticks(&self, _: TicksRecord) -> Fenced<TicksOutcome> {
-        unreachable!("not asked for here")
+    async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome> {
+        for row in self.jobs.lock().expect("no panic holds it").iter_mut().filter(|row| **row == record.job) {
+            row.evaluated_until = record.evaluated_until;
+        }
+        *self.pages.lock().expect("no panic holds it") += 1;
+        Ok(Entered::Mine(TicksOutcome::Recorded { opened: Vec::new(), duplicates: 0 }))
     }
     async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {
         self.asked.lock().expect("no panic holds it").extend(ticks);
@@ -289,6 +300,7 @@ fn rig() -> Rig {
         records: Mutex::default(),
         takes: Mutex::default(),
         put_backs: Mutex::default(),
+        pages: Mutex::default(),
         jobs: Mutex::default(),
         unreadable: Mutex::default(),
         ran: Mutex::default(),
@@ -388,33 +400,4 @@ async fn what_a_take_without_an_answer_may_have_left_on_the_wire_is_put_back() {
     let nobody: Arc<dyn OutsideHandler> = Arc::new(Nobody);
     assert_eq!(outside::drain(&tenure, &run, &nobody, &mut outside::Door::default()).await, Ok(()));
     assert_eq!(*rig.store.put_backs.lock().expect("no panic holds it"), 1, "it would be in nobody's hands");
-}
-
-#[tokio::test]
-async fn a_job_that_cannot_be_brought_up_keeps_no_other_from_it_and_is_tried_again() {
-    let rig = rig();
-    let tenure = Tenure::new(Arc::clone(&rig.scope), Arc::clone(&rig.store) as Arc<dyn TenureStore>);
-    let jobs = [BAD, EARLY, "good"].map(|name| bringup::tests::definition(name, "here", "0 1 * * *")).to_vec();
-    let schedule = ScheduleInForce { jobs, fingerprint: String::new() };
-    assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(false), "something is left");
-    assert_eq!(rig.store.jobs.lock().expect("no panic holds it").len(), 1);
-    let schedule = ScheduleInForce { jobs: schedule.jobs[2..].to_vec(), ..schedule };
-    assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(true));
-}
-
-#[tokio::test]
-async fn a_job_whose_row_cannot_be_read_is_not_taken_for_a_new_one_and_the_others_are_brought_up() {
-    let rig = rig();
-    let tenure = Tenure::new(Arc::clone(&rig.scope), Arc::clone(&rig.store) as Arc<dyn TenureStore>);
-    rig.store.unreadable.lock().expect("no panic holds it").push("odd".to_owned());
-    let jobs = ["odd", "good"].map(|name| bringup::tests::definition(name, "here", "0 1 * * *")).to_vec();
-    let schedule = ScheduleInForce { jobs, fingerprint: String::new() };
-    assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(false), "it is looked at again");
-    let names: Vec<String> = {
-        let rows = rig.store.jobs.lock().expect("no panic holds it");
-        rows.iter().map(|row| row.definition.name.to_string()).collect()
-    };
-    assert_eq!(names, ["good"]);
-    rig.store.unreadable.lock().expect("no panic holds it").clear();
-    assert_eq!(bringup::bring_up(&tenure, &schedule).await, Ok(true), "once it can be read, or is gone");
 }

@@ -79,10 +79,11 @@ fn choose(mut open: Vec<OpenRun>, begun: &Begun) -> Vec<OpenRun> {
             tick: run.tick,
             due_at: run.due_at,
             caught_up: run.caught_up,
-            begun: begun.contains_key(&run.id) || run.state == RunState::Open,
+            begun: begun.contains_key(&run.id) || run.state == RunState::Open || run.given_up.is_some(),
         });
     }
-    let mut eligible = BTreeSet::new();
+    // One that is given up waits for nobody, and its job's later ones for its end.
+    let mut eligible: BTreeSet<i64> = open.iter().filter(|run| run.given_up.is_some()).map(|run| run.id).collect();
     // Runs of one backfill go one after the other, the oldest first: each takes what its own cutoff gives it.
     let mut backfills: BTreeMap<Option<uuid::Uuid>, &OpenRun> = BTreeMap::new();
     for run in open.iter().filter(|run| run.kind == RunKind::Manual) {
@@ -156,6 +157,7 @@ pub(super) mod tests {
             caught_up,
             opened_at: at,
             elsewhere: false,
+            given_up: None,
         }
     }
 
@@ -185,6 +187,18 @@ pub(super) mod tests {
         // What is later does not stand in the way, and is not begun before this one has ended.
         assert_eq!(chosen(vec![open(1, RunKind::Tick, false), elsewhere(2, RunState::Planning)], &[]), [1]);
         assert_eq!(chosen(vec![elsewhere(1, RunState::Open), open(3, RunKind::Manual, false)], &[]), [3]);
+    }
+
+    #[test]
+    fn a_run_that_is_given_up_waits_for_nobody_and_later_ones_of_its_job_wait_for_its_end() {
+        for (kind, request_id) in [(RunKind::Tick, None), (RunKind::Manual, Some(uuid::Uuid::from_u128(1)))] {
+            let run = |id| OpenRun { request_id, ..open(id, kind, false) };
+            let given_up = |id| OpenRun { given_up: Some("3 leaders died".to_owned()), ..run(id) };
+            assert_eq!(chosen(vec![run(1), given_up(2), given_up(3), run(4)], &[1]), [2, 3], "{kind:?}");
+            assert_eq!(chosen(vec![given_up(1), run(2)], &[]), [1], "{kind:?}");
+            assert_eq!(chosen(vec![given_up(1), run(2)], &[1]), [0; 0], "{kind:?}");
+            assert_eq!(chosen(vec![OpenRun { elsewhere: true, ..given_up(1) }], &[]), [0; 0], "{kind:?}");
+        }
     }
 
     #[test]

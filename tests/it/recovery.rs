@@ -171,7 +171,7 @@ async fn a_run_whose_leaders_die_three_times_is_set_aside_and_the_others_go_on()
     let why = shown["summary"]["why"].as_str().unwrap_or_default();
     assert!(why.contains("3 leaders died"), "{shown}");
     let log = cluster.replica(leader).log();
-    let alert = log.lines().any(|line| line.contains("ERROR") && line.contains("a run was set aside"));
+    let alert = log.lines().any(|line| line.contains("ERROR") && line.contains("a run is set aside"));
     assert!(alert, "there is an alert:\n{log}");
     let settled = cluster.settled().await;
     cluster.wait_settled(settled + 2, SETTLED).await;

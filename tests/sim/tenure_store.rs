@@ -78,6 +78,10 @@ impl TenureStore for SimTenure {
         self.pass(Kind::Record, "recover", self.inner.recover(), nothing).await
     }
 
+    async fn give_up(&self, run: i64, after: i64, limit: u32) -> Fenced<GiveUpOutcome> {
+        self.pass(Kind::Begin, "give_up", self.inner.give_up(run, after, limit), nothing).await
+    }
+
     async fn pulse(&self) -> Fenced<Pulse> {
         self.pass(Kind::Begin, "pulse", self.inner.pulse(), nothing).await
     }

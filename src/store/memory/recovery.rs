@@ -10,7 +10,8 @@ use crate::domain::Claim;
 use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
 use crate::store::bounds::OPEN_RUNS;
-use crate::store::{DEATHS_BEFORE_SET_ASIDE, OpenRun, Pulse, Recovery, RequestState};
+use crate::store::records::why_given_up_for_deaths;
+use crate::store::{DEATHS_BEFORE_SET_ASIDE, GiveUpOutcome, OpenRun, Pulse, Recovery, RequestState, StoreError};
 
 /// Ends of a term whose leader lived on: no death over its runs.
 const LIVED_ON: &[&str] = &[
@@ -46,6 +47,7 @@ impl Run {
             caught_up: self.caught_up,
             opened_at: self.opened_at,
             elsewhere: false,
+            given_up: self.why.clone().filter(|_| self.state.is_open()),
         }
     }
 }
@@ -87,7 +89,7 @@ impl MemoryState {
         for mut queue in by_queue.into_values() {
             queue.sort_by_key(|run| (run.due_at, run.id));
             let newest: BTreeSet<i64> = queue.iter().rev().take(each).map(|run| run.id).collect();
-            queue.sort_by_key(|run| (run.state != RunState::Open, run.due_at, run.id));
+            queue.sort_by_key(|run| (run.given_up.is_none(), run.state != RunState::Open, run.due_at, run.id));
             next.extend(queue.into_iter().enumerate().filter(|(place, run)| *place < each || newest.contains(&run.id)));
         }
         let mut next: Vec<OpenRun> = next.into_iter().map(|(_, run)| run).collect();
@@ -116,13 +118,13 @@ impl MemoryState {
         Done::Commit(())
     }
 
-    /// Turns what lower terms left on the wire, counts their deaths, sets aside the runs that killed too many.
+    /// Turns what lower terms left on the wire, counts their deaths, gives up the runs that killed too many.
     pub(super) fn recover(&mut self, claim: &Claim, now: DateTime<Utc>) -> Done<Recovery> {
         let calls_unknown = self.doubt_lower_terms(claim, now);
         let taken: Vec<(i64, i64)> = self
             .runs
             .values()
-            .filter(|run| run.is_work_of(claim))
+            .filter(|run| run.is_work_of(claim) && run.why.is_none())
             .filter_map(|run| run.worked_term.filter(|term| *term < claim.term.get()).map(|term| (run.id, term)))
             .collect();
         let mut runs_set_aside = Vec::new();
@@ -141,33 +143,53 @@ impl MemoryState {
                 (false, false) => run.deaths + 1,
             };
             if run.deaths >= DEATHS_BEFORE_SET_ASIDE {
+                run.why = Some(why_given_up_for_deaths());
                 runs_set_aside.push(*id);
             }
-        }
-        for run in &runs_set_aside {
-            self.set_run_aside(claim, *run, now);
         }
         let runs_taken_over = taken.len() as u64;
         Done::Commit(Recovery { calls_unknown, runs_set_aside, runs_taken_over })
     }
 
-    fn set_run_aside(&mut self, claim: &Claim, run: i64, now: DateTime<Utc>) {
-        let error = format!(
-            "{DEATHS_BEFORE_SET_ASIDE} leaders died over this run without one of its units ending; look for what kills \
-             them, then retry its units"
-        );
+    /// One page of a run that is given up.
+    pub(super) fn give_up(
+        &mut self,
+        claim: &Claim,
+        run: i64,
+        after: i64,
+        limit: u32,
+        now: DateTime<Utc>,
+    ) -> Result<Done<GiveUpOutcome>, StoreError> {
+        let found = self.run_or("give_up", claim, run)?;
+        let (state, deadly) = (found.state, found.deaths >= DEATHS_BEFORE_SET_ASIDE);
+        let Some(why) = found.why.clone().filter(|_| state.is_open()) else {
+            return Ok(Done::RollBack(GiveUpOutcome::NotGivenUp(state)));
+        };
+        let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
+        let pending = self.units_of(run).filter(|unit| unit.state == UnitState::Pending && unit.id > after);
+        let mut page: Vec<i64> = pending.map(|unit| unit.id).collect();
+        page.sort_unstable();
+        page.truncate(limit);
         let (xact, term) = (self.xact(), claim.term.get());
-        for unit in self.units.values_mut() {
-            if unit.run_id == run && unit.state == UnitState::Pending {
-                unit.last_error = Some(error.clone());
+        for id in &page {
+            if !deadly {
+                self.units.remove(id);
+            } else if let Some(unit) = self.units.get_mut(id) {
+                unit.last_error = Some(why.clone());
                 unit.end(UnitState::SetAside, None, term, xact, now);
             }
         }
+        if let Some(after) = page.last().filter(|_| page.len() >= limit) {
+            return Ok(Done::Commit(GiveUpOutcome::Going { after: *after }));
+        }
+        if self.units_of(run).any(|unit| unit.state == UnitState::Pending) {
+            return Ok(Done::Commit(GiveUpOutcome::Going { after: 0 }));
+        }
         if let Some(run) = self.runs.get_mut(&run) {
-            run.was_planning = run.state == RunState::Planning;
+            run.was_planning = state == RunState::Planning;
             run.state = RunState::CompleteSetAside;
-            run.why = Some(error);
             run.finished_at = Some(now);
         }
+        Ok(Done::Commit(GiveUpOutcome::Ended(RunState::CompleteSetAside)))
     }
 }

@@ -13,6 +13,7 @@ use crate::domain::Claim;
 use crate::domain::instruction::{InstructionKind, InstructionState};
 use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
+use crate::store::records::why_not_retried_yet;
 use crate::store::requests::withdrawn;
 use crate::store::{
     Actor, Execution, JobRow, PendingRequest, RequestKind, RequestState, StoreError, TickRecord, WAITING_SHOWN,
@@ -205,6 +206,7 @@ impl MemoryState {
         };
         let (state, was_planning) = (found.state, found.was_planning);
         match state {
+            RunState::Open if found.why.is_some() => return refused(why_not_retried_yet(run)),
             RunState::Open | RunState::CompleteSetAside => {}
             RunState::Planning | RunState::Complete | RunState::Skipped | RunState::Coalesced | RunState::Missed => {
                 return refused(format!("run {run} is {}: it has no unit that is set aside", state.as_str()));

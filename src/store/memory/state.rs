@@ -179,7 +179,7 @@ impl MemoryState {
 
     /// Whether units of that run may be worked on.
     pub(super) fn is_open(&self, election: &ElectionName, run: i64) -> bool {
-        self.run_of(election, run).is_some_and(|run| run.state == RunState::Open)
+        self.run_of(election, run).is_some_and(|run| run.state == RunState::Open && run.why.is_none())
     }
 
     pub(super) fn units_of(&self, run: i64) -> impl Iterator<Item = &Unit> {

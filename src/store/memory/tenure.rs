@@ -15,10 +15,10 @@ use super::state::{Done, Kind, MemoryState};
 use crate::domain::{Claim, ElectionName, JobName};
 use crate::store::{
     Admission, BatchError, Call, CallRecord, Charge, Effect, Entered, Execution, FenceReject, Fenced, FinishOutcome,
-    Heard, JobChange, JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake,
-    PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery,
-    RequestState, SessionsEnded, SettleOutcome, StoreError, TakeOverOutcome, TenureStore, TicksOutcome, TicksRecord,
-    UnitPick,
+    GiveUpOutcome, Heard, JobChange, JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords,
+    PayoutTake, PayoutsRecorded, PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk,
+    ReceiverWay, Recovery, RequestState, SessionsEnded, SettleOutcome, StoreError, TakeOverOutcome, TenureStore,
+    TicksOutcome, TicksRecord, UnitPick,
 };
 
 /// The fenced half.
@@ -119,6 +119,10 @@ impl TenureStore for MemoryTenure {
 
     async fn recover(&self) -> Fenced<Recovery> {
         self.fenced(Kind::Record, "recover", |state, now| Ok(state.recover(&self.claim, now))).await
+    }
+
+    async fn give_up(&self, run: i64, after: i64, limit: u32) -> Fenced<GiveUpOutcome> {
+        self.fenced(Kind::Begin, "give_up", |state, now| state.give_up(&self.claim, run, after, limit, now)).await
     }
 
     async fn pulse(&self) -> Fenced<Pulse> {

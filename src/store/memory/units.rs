@@ -29,20 +29,23 @@ impl MemoryState {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Done<PlanOutcome>, StoreError> {
-        let state = self.run_or("plan_page", claim, run.id)?.state;
-        if state != RunState::Planning {
-            return Ok(Done::RollBack(PlanOutcome::NotPlanning(state)));
+        let found = self.run_or("plan_page", claim, run.id)?;
+        if found.state != RunState::Planning {
+            return Ok(Done::RollBack(PlanOutcome::NotPlanning(found.state)));
+        }
+        if let Some(error) = found.why.clone() {
+            return Ok(Done::RollBack(PlanOutcome::SetAside { error }));
         }
         let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
         let answered = match source {
             PlanSource::Query(query) => match self.answers.get(query) {
                 Some(keys) => &PlanSource::Keys(keys.clone()),
-                None => return Ok(self.set_aside_unplanned(run.id)),
+                None => return Ok(self.give_up_unplanned(run.id)),
             },
             PlanSource::Ledger(_) | PlanSource::Keys(_) => source,
         };
         let (page, next) = match answered {
-            PlanSource::Query(_) => return Ok(self.set_aside_unplanned(run.id)),
+            PlanSource::Query(_) => return Ok(self.give_up_unplanned(run.id)),
             PlanSource::Ledger(definition) => {
                 let mut pairs = self.pairs(run, definition);
                 pairs.retain(|pair| after.is_none_or(|after| pair.0.as_str() > after));
@@ -66,13 +69,10 @@ impl MemoryState {
         Ok(Done::Commit(PlanOutcome::Planned { units, next }))
     }
 
-    /// A query means nothing here: the run is set aside, as one whose query fails.
-    fn set_aside_unplanned(&mut self, run: i64) -> Done<PlanOutcome> {
+    /// A query means nothing here: the run is given up, as one whose query fails.
+    fn give_up_unplanned(&mut self, run: i64) -> Done<PlanOutcome> {
         let error = "the store in memory answers no query".to_owned();
-        self.units.retain(|_, unit| unit.run_id != run);
         if let Some(run) = self.runs.get_mut(&run) {
-            run.was_planning = true;
-            run.state = RunState::CompleteSetAside;
             run.why = Some(error.clone());
         }
         Done::Commit(PlanOutcome::SetAside { error })

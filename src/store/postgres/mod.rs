@@ -25,6 +25,7 @@ mod fence;
 mod figures;
 mod finish;
 mod fitness;
+mod give_up;
 mod halt;
 mod history;
 mod import;

@@ -63,6 +63,7 @@ fn run_of(row: &PgRow) -> Result<OpenRun, sqlx::Error> {
         caught_up: row.try_get("caught_up")?,
         opened_at: row.try_get("opened_at")?,
         elsewhere: row.try_get("elsewhere")?,
+        given_up: row.try_get("why")?,
     })
 }
 

@@ -36,9 +36,12 @@ pub(super) async fn plan_page(
     after: Option<&str>,
     limit: u32,
 ) -> Result<Done<PlanOutcome>, StoreError> {
-    let state = state(conn, claim, run).await?;
+    let (state, given_up) = state(conn, claim, run).await?;
     if state != RunState::Planning {
         return Ok(Done::RollBack(PlanOutcome::NotPlanning(state)));
+    }
+    if let Some(error) = given_up {
+        return Ok(Done::RollBack(PlanOutcome::SetAside { error }));
     }
     let limit = limit.max(1);
     let page = match source {
@@ -49,7 +52,7 @@ pub(super) async fn plan_page(
         PlanSource::Query(query) => match plan_query::page(conn, claim, run, query, after, limit).await? {
             Ok(page) => page,
             Err(error) => {
-                plan_query::set_aside(conn, claim, run.id, &error).await?;
+                plan_query::give_up(conn, claim, run.id, &error).await?;
                 return Ok(Done::Commit(PlanOutcome::SetAside { error }));
             }
         },
@@ -63,7 +66,7 @@ pub(super) async fn plan_page(
             .map_err(at(OPERATION))?;
         if opened.rows_affected() != 1 {
             // Another batch of this tenure opened it between the two statements.
-            let state = self::state(conn, claim, run).await?;
+            let (state, _) = self::state(conn, claim, run).await?;
             return Ok(Done::RollBack(PlanOutcome::NotPlanning(state)));
         }
     }
@@ -71,14 +74,20 @@ pub(super) async fn plan_page(
     Ok(Done::Commit(PlanOutcome::Planned { units: page.units, next: page.next }))
 }
 
-async fn state(conn: &mut PgConnection, claim: &Claim, run: &OpenRun) -> Result<RunState, StoreError> {
-    let found: Option<String> = sqlx::query_scalar(include_str!("sql/plan_state.sql"))
+/// The state of a run, and why it is given up where it is.
+async fn state(
+    conn: &mut PgConnection,
+    claim: &Claim,
+    run: &OpenRun,
+) -> Result<(RunState, Option<String>), StoreError> {
+    let found: Option<(String, Option<String>)> = sqlx::query_as(include_str!("sql/plan_state.sql"))
         .bind(run.id)
         .bind(claim.election.as_str())
         .fetch_optional(conn)
         .await
         .map_err(at(OPERATION))?;
-    run_state(OPERATION, run.id, claim, found.as_deref())
+    let (state, why) = found.unzip();
+    Ok((run_state(OPERATION, run.id, claim, state.as_deref())?, why.flatten()))
 }
 
 /// Reads the state of a run that was looked for in the claim's election.

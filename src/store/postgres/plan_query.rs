@@ -3,7 +3,7 @@
 //! Invariants:
 //! - The query is a sub-select of one prepared statement, behind a savepoint that is taken after the fence was entered: what
 //!   it does wrong ends neither the transaction nor the tenure.
-//! - What it does wrong, and units that cannot be told apart, set the run aside; a fault of the store is none of that.
+//! - What it does wrong, and units that cannot be told apart, give the run up; a fault of the store is none of that.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row};
@@ -87,21 +87,15 @@ pub(super) async fn page(
     Ok(Ok(Page { units: units.unsigned_abs(), next: page.next }))
 }
 
-/// Ends a run that cannot be planned.
+/// Gives a run up that cannot be planned; what was planned of it is withdrawn afterwards, in pages.
 ///
 /// # Errors
 /// Any [`StoreError`]; the caller rolls back.
-pub(super) async fn set_aside(conn: &mut PgConnection, claim: &Claim, run: i64, why: &str) -> Result<(), StoreError> {
-    sqlx::query(include_str!("sql/plan_query_set_aside.sql"))
+pub(super) async fn give_up(conn: &mut PgConnection, claim: &Claim, run: i64, why: &str) -> Result<(), StoreError> {
+    sqlx::query(include_str!("sql/plan_query_give_up.sql"))
         .bind(run)
         .bind(claim.election.as_str())
         .bind(why)
-        .execute(&mut *conn)
-        .await
-        .map_err(at(OPERATION))?;
-    sqlx::query(include_str!("sql/plan_query_withdraw.sql"))
-        .bind(run)
-        .bind(claim.election.as_str())
         .execute(conn)
         .await
         .map(|_| ())

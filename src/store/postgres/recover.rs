@@ -9,11 +9,12 @@ use sqlx::postgres::PgConnection;
 use super::error::at;
 use super::tx::Done;
 use crate::domain::Claim;
+use crate::store::records::why_given_up_for_deaths;
 use crate::store::{DEATHS_BEFORE_SET_ASIDE, Recovery, StoreError};
 
 const OPERATION: &str = "recover";
 
-/// Turns what lower terms left `sending`, counts their deaths, and sets aside the runs that killed too many.
+/// Turns what lower terms left `sending`, counts their deaths, and gives up the runs that killed too many.
 pub(super) async fn recover(connection: &mut PgConnection, claim: &Claim) -> Result<Done<Recovery>, StoreError> {
     // Units before instructions, by id: the order of locks.
     sqlx::query(include_str!("sql/recover_lock_units.sql"))
@@ -44,7 +45,7 @@ pub(super) async fn recover(connection: &mut PgConnection, claim: &Claim) -> Res
         }
     }
     if !doomed.is_empty() {
-        set_aside(connection, claim, &doomed).await?;
+        give_up(connection, &doomed).await?;
     }
     Ok(Done::Commit(Recovery {
         calls_unknown: u64::try_from(calls).unwrap_or(0),
@@ -53,21 +54,11 @@ pub(super) async fn recover(connection: &mut PgConnection, claim: &Claim) -> Res
     }))
 }
 
-async fn set_aside(connection: &mut PgConnection, claim: &Claim, runs: &[i64]) -> Result<(), StoreError> {
-    let error = format!(
-        "{DEATHS_BEFORE_SET_ASIDE} leaders died over this run without one of its units ending; look for what kills them, \
-         then retry its units"
-    );
-    sqlx::query(include_str!("sql/recover_set_aside_units.sql"))
+/// One row a run, however many units it has: those are set aside in pages, while the tenure is at work.
+async fn give_up(connection: &mut PgConnection, runs: &[i64]) -> Result<(), StoreError> {
+    sqlx::query(include_str!("sql/recover_give_up.sql"))
         .bind(runs)
-        .bind(error.as_str())
-        .bind(claim.term.get())
-        .execute(&mut *connection)
-        .await
-        .map_err(at(OPERATION))?;
-    sqlx::query(include_str!("sql/recover_set_aside_runs.sql"))
-        .bind(runs)
-        .bind(error.as_str())
+        .bind(why_given_up_for_deaths())
         .execute(connection)
         .await
         .map(|_| ())

@@ -19,16 +19,17 @@ use super::store::{PgStore, finish};
 use super::tx::{FencedTx, Kind, READ_COMMITTED, begin, enter};
 use super::within::{CONTROL, within};
 use super::{
-    calls, charge, execute, finish as finish_file, jobs, lineage, open_runs, payout_records, payouts, plan, receivers,
-    recover, requests, settle, take_over, ticks,
+    calls, charge, execute, finish as finish_file, give_up, jobs, lineage, open_runs, payout_records, payouts, plan,
+    receivers, recover, requests, settle, take_over, ticks,
 };
 use crate::domain::{Claim, ElectionName, JobName};
 use crate::store::readable::Said;
 use crate::store::{
-    Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, Heard, JobChange,
-    JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded, PayoutsTaken,
-    PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery, RequestState, SessionsEnded,
-    SettleOutcome, StoreError, TakeOverOutcome, TenureLimits, TenureStore, TicksOutcome, TicksRecord, UnitPick,
+    Admission, Call, CallRecord, Charge, Effect, Entered, Execution, Fenced, FinishOutcome, GiveUpOutcome, Heard,
+    JobChange, JobChangeOutcome, JobsView, Lineage, OpenRun, PayoutJob, PayoutRecords, PayoutTake, PayoutsRecorded,
+    PayoutsTaken, PendingRequest, PlanOutcome, PlanSource, Pulse, ReceiverAsk, ReceiverWay, Recovery, RequestState,
+    SessionsEnded, SettleOutcome, StoreError, TakeOverOutcome, TenureLimits, TenureStore, TicksOutcome, TicksRecord,
+    UnitPick,
 };
 
 /// The longest that one operation may take, in statements of the longest allowed: the server bounds each statement, this
@@ -154,6 +155,10 @@ impl TenureStore for PgTenure {
 
     async fn recover(&self) -> Fenced<Recovery> {
         fenced!(self, Kind::Record, "recover", tx => recover::recover(tx.conn(), &self.claim))
+    }
+
+    async fn give_up(&self, run: i64, after: i64, limit: u32) -> Fenced<GiveUpOutcome> {
+        fenced!(self, Kind::Begin, "give_up", tx => give_up::give_up(tx.conn(), &self.claim, run, after, limit))
     }
 
     async fn pulse(&self) -> Fenced<Pulse> {

@@ -11,6 +11,7 @@ use super::requests::state_of;
 use super::tx::Done;
 use crate::domain::Claim;
 use crate::domain::run::RunState;
+use crate::store::records::why_not_retried_yet;
 use crate::store::{Execution, JobRow, RequestState, StoreError, TickRecord};
 
 const OPERATION: &str = "execute";
@@ -145,16 +146,17 @@ async fn retry(
     keys: &[&str],
 ) -> Result<RequestState, StoreError> {
     let refused = |why: String| Ok(RequestState::Refused { why });
-    let found: Option<(String, bool)> = sqlx::query_as(include_str!("sql/run_for_retry.sql"))
+    let found: Option<(String, bool, Option<String>)> = sqlx::query_as(include_str!("sql/run_for_retry.sql"))
         .bind(run)
         .bind(claim.election.as_str())
         .fetch_optional(&mut *connection)
         .await
         .map_err(at(OPERATION))?;
-    let Some((state, was_planning)) = found else {
+    let Some((state, was_planning, why)) = found else {
         return refused(format!("run {run} does not belong to election {}", claim.election));
     };
     match RunState::parse(&state) {
+        Some(RunState::Open) if why.is_some() => return refused(why_not_retried_yet(run)),
         Some(RunState::Open | RunState::CompleteSetAside) => {}
         Some(RunState::Planning | RunState::Complete | RunState::Skipped | RunState::Coalesced | RunState::Missed)
         | None => return refused(format!("run {run} is {state}: it has no unit that is set aside")),

@@ -27,6 +27,7 @@ mod figures;
 mod file;
 mod finish;
 mod fitness;
+mod give_up;
 mod halt;
 mod history;
 mod import;

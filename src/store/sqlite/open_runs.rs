@@ -58,6 +58,7 @@ fn run_of(row: &SqliteRow) -> Result<OpenRun, sqlx::Error> {
         caught_up: row.try_get("caught_up")?,
         opened_at: time(row, "opened_at")?,
         elsewhere: row.try_get("elsewhere")?,
+        given_up: row.try_get("why")?,
     })
 }
 

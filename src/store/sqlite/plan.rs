@@ -38,15 +38,19 @@ pub(super) async fn plan_page(
     after: Option<&str>,
     limit: u32,
 ) -> Result<Done<PlanOutcome>, StoreError> {
-    let found: Option<String> = sqlx::query_scalar(include_str!("sql/plan_state.sql"))
+    let found: Option<(String, Option<String>)> = sqlx::query_as(include_str!("sql/plan_state.sql"))
         .bind(run.id)
         .bind(claim.election.as_str())
         .fetch_optional(&mut *conn)
         .await
         .map_err(at(OPERATION))?;
-    let state = run_state(OPERATION, run.id, claim, found.as_deref())?;
+    let (state, why) = found.unzip();
+    let state = run_state(OPERATION, run.id, claim, state.as_deref())?;
     if state != RunState::Planning {
         return Ok(Done::RollBack(PlanOutcome::NotPlanning(state)));
+    }
+    if let Some(error) = why.flatten() {
+        return Ok(Done::RollBack(PlanOutcome::SetAside { error }));
     }
     let limit = limit.max(1);
     let page = match source {
@@ -57,7 +61,7 @@ pub(super) async fn plan_page(
         PlanSource::Query(query) => match plan_query::page(conn, run, query, after, limit).await? {
             Ok(page) => page,
             Err(error) => {
-                plan_query::set_aside(conn, claim, run.id, &error).await?;
+                plan_query::give_up(conn, claim, run.id, &error).await?;
                 return Ok(Done::Commit(PlanOutcome::SetAside { error }));
             }
         },

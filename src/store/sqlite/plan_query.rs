@@ -73,26 +73,15 @@ pub(super) async fn page(
     }))
 }
 
-/// Ends a run that cannot be planned.
+/// Gives a run up that cannot be planned; what was planned of it is withdrawn afterwards, in pages.
 ///
 /// # Errors
 /// Any [`StoreError`]; the caller rolls back.
-pub(super) async fn set_aside(
-    conn: &mut SqliteConnection,
-    claim: &Claim,
-    run: i64,
-    why: &str,
-) -> Result<(), StoreError> {
-    sqlx::query(include_str!("sql/plan_query_set_aside.sql"))
+pub(super) async fn give_up(conn: &mut SqliteConnection, claim: &Claim, run: i64, why: &str) -> Result<(), StoreError> {
+    sqlx::query(include_str!("sql/plan_query_give_up.sql"))
         .bind(run)
         .bind(claim.election.as_str())
         .bind(why)
-        .execute(&mut *conn)
-        .await
-        .map_err(at(OPERATION))?;
-    sqlx::query(include_str!("sql/plan_query_withdraw.sql"))
-        .bind(run)
-        .bind(claim.election.as_str())
         .execute(conn)
         .await
         .map(|_| ())

@@ -11,11 +11,12 @@ use super::error::at;
 use super::tries;
 use super::tx::Done;
 use crate::domain::Claim;
+use crate::store::records::why_given_up_for_deaths;
 use crate::store::{DEATHS_BEFORE_SET_ASIDE, Recovery, StoreError};
 
 const OPERATION: &str = "recover";
 
-/// Turns what lower terms left `sending`, counts their deaths, and sets aside the runs that killed too many.
+/// Turns what lower terms left `sending`, counts their deaths, and gives up the runs that killed too many.
 pub(super) async fn recover(connection: &mut SqliteConnection, claim: &Claim) -> Result<Done<Recovery>, StoreError> {
     // Units first: which of them wait for a person is read from their instructions as they were left.
     sqlx::query(include_str!("sql/recover_units.sql"))
@@ -45,7 +46,7 @@ pub(super) async fn recover(connection: &mut SqliteConnection, claim: &Claim) ->
     }
     doomed.sort_unstable();
     if !doomed.is_empty() {
-        set_aside(connection, claim, &doomed).await?;
+        give_up(connection, &doomed).await?;
     }
     Ok(Done::Commit(Recovery {
         calls_unknown: left.len() as u64,
@@ -54,22 +55,11 @@ pub(super) async fn recover(connection: &mut SqliteConnection, claim: &Claim) ->
     }))
 }
 
-async fn set_aside(connection: &mut SqliteConnection, claim: &Claim, runs: &[i64]) -> Result<(), StoreError> {
-    let error = format!(
-        "{DEATHS_BEFORE_SET_ASIDE} leaders died over this run without one of its units ending; look for what kills them, \
-         then retry its units"
-    );
-    let runs = json_text(runs).map_err(at(OPERATION))?;
-    sqlx::query(include_str!("sql/recover_set_aside_units.sql"))
-        .bind(runs.as_str())
-        .bind(error.as_str())
-        .bind(claim.term.get())
-        .execute(&mut *connection)
-        .await
-        .map_err(at(OPERATION))?;
-    sqlx::query(include_str!("sql/recover_set_aside_runs.sql"))
-        .bind(runs.as_str())
-        .bind(error.as_str())
+/// One row a run, however many units it has: those are set aside in pages, while the tenure is at work.
+async fn give_up(connection: &mut SqliteConnection, runs: &[i64]) -> Result<(), StoreError> {
+    sqlx::query(include_str!("sql/recover_give_up.sql"))
+        .bind(json_text(runs).map_err(at(OPERATION))?)
+        .bind(why_given_up_for_deaths())
         .execute(connection)
         .await
         .map(|_| ())

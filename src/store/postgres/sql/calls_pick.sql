@@ -20,7 +20,7 @@ with fresh as materialized (
        and (i.id is null
             or (i.state = 'pending' and i.next_attempt_at is null)
             or (i.state = 'unknown' and (i.next_attempt_at is null or i.next_attempt_at <= clock_timestamp())))
-       and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open')
+       and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open' and r.why is null)
      order by u.id
      limit $3
        for update of u skip locked
@@ -39,7 +39,7 @@ with fresh as materialized (
        and (u.next_attempt_at is null or u.next_attempt_at <= clock_timestamp())
        and (i.id is null
             or (i.state in ('pending', 'unknown') and (i.next_attempt_at is null or i.next_attempt_at <= clock_timestamp())))
-       and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open')
+       and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open' and r.why is null)
      order by coalesce(i.next_attempt_at, u.next_attempt_at) nulls first, u.id
      limit $3 - (select count(*) from fresh)
        for update of u skip locked

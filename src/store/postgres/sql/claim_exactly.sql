@@ -7,6 +7,6 @@ select u.id, u.attempts, u.generation, u.key, u.merchant, u.currency
    and u.election = $2
    and u.id = any ($3::bigint[])
    and u.state = 'pending'
-   and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open')
+   and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open' and r.why is null)
  order by u.id
    for update of u;

@@ -9,7 +9,7 @@ select u.id, u.attempts, u.generation, u.key, u.merchant, u.currency
    and u.state = 'pending'
    and u.attempts = 0
    and u.id > $3
-   and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open')
+   and exists (select from bursar.run r where r.id = $1 and r.election = $2 and r.state = 'open' and r.why is null)
  order by u.id
  limit $4
    for update of u skip locked;

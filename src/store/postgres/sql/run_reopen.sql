@@ -4,4 +4,4 @@ update bursar.run r
        why = null, deaths = 0,
        worked_term = case when r.state = 'open' then r.worked_term end,
        worked_at = case when r.state = 'open' then r.worked_at end
- where r.id = $1 and r.state in ('open', 'complete_set_aside');
+ where r.id = $1 and (r.state = 'complete_set_aside' or (r.state = 'open' and r.why is null));

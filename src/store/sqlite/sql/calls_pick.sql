@@ -15,7 +15,7 @@ select f.id, f.key, f.attempts, f.generation, f.payload
                 or (i.state = 'pending' and i.next_attempt_at is null)
                 or (i.state = 'unknown'
                     and (i.next_attempt_at is null or i.next_attempt_at <= (select now from clock))))
-           and exists (select 1 from run r where r.id = ?1 and r.election = ?2 and r.state = 'open')
+           and exists (select 1 from run r where r.id = ?1 and r.election = ?2 and r.state = 'open' and r.why is null)
          order by u.id
          limit ?3) f
 union all
@@ -31,7 +31,7 @@ select t.id, t.key, t.attempts, t.generation, t.payload
            and (i.id is null
                 or (i.state in ('pending', 'unknown')
                     and (i.next_attempt_at is null or i.next_attempt_at <= (select now from clock))))
-           and exists (select 1 from run r where r.id = ?1 and r.election = ?2 and r.state = 'open')
+           and exists (select 1 from run r where r.id = ?1 and r.election = ?2 and r.state = 'open' and r.why is null)
          order by coalesce(i.next_attempt_at, u.next_attempt_at), u.id
          limit ?3) t
  limit ?3;

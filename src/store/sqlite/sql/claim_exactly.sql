@@ -6,5 +6,5 @@ select u.id, u.attempts, u.generation, u.key, u.merchant, u.currency
    and u.run_id = ?1
    and u.election = ?2
    and u.state = 'pending'
-   and exists (select 1 from run r where r.id = ?1 and r.election = ?2 and r.state = 'open')
+   and exists (select 1 from run r where r.id = ?1 and r.election = ?2 and r.state = 'open' and r.why is null)
  order by u.id;

@@ -8,6 +8,6 @@ select u.id, u.attempts, u.generation, u.key, u.merchant, u.currency
    and u.state = 'pending'
    and u.attempts = 0
    and u.id > ?3
-   and exists (select 1 from run r where r.id = ?1 and r.election = ?2 and r.state = 'open')
+   and exists (select 1 from run r where r.id = ?1 and r.election = ?2 and r.state = 'open' and r.why is null)
  order by u.id
  limit ?4;

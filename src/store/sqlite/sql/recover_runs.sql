@@ -1,5 +1,5 @@
--- Takes the open runs over that a lower term worked on. Fenced, and safe to repeat: what was counted has no working term any
--- more. A death counts only where
+-- Takes the open runs over that a lower term worked on; over one that is given up already nobody works. Fenced, and safe to
+-- repeat: what was counted has no working term any more. A death counts only where
 -- - none of the run's units ended under that term: whatever ends units writes a batch row (by terms, for the store's clock
 --   may have been stepped back meanwhile), and
 -- - its leader may have died: one that noted how its term ended (lost its session, was fenced) lived on. A fault counts.
@@ -16,5 +16,5 @@ update run
        end,
        worked_term = null,
        worked_at = null
- where election = ?1 and state in ('planning', 'open') and worked_term < ?2
+ where election = ?1 and state in ('planning', 'open') and worked_term < ?2 and why is null
 returning id, deaths;

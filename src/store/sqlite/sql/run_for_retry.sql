@@ -1,2 +1,2 @@
 -- The run of a retry, in its election. Inside a fenced transaction.
-select r.state, r.was_planning from run r where r.id = ?1 and r.election = ?2;
+select r.state, r.was_planning, r.why from run r where r.id = ?1 and r.election = ?2;

@@ -4,4 +4,4 @@ update run
        why = null, deaths = 0,
        worked_term = case when state = 'open' then worked_term end,
        worked_at = case when state = 'open' then worked_at end
- where id = ?1 and state in ('open', 'complete_set_aside');
+ where id = ?1 and (state = 'complete_set_aside' or (state = 'open' and why is null));

@@ -145,6 +145,8 @@ macro_rules! contract {
                     a_charge_counts_only_where_its_unit_is_as_expected;
                 recovery:
                     a_run_whose_leaders_die_three_times_without_progress_is_set_aside_and_others_go_on,
+                    a_run_whose_leaders_died_is_given_up_page_by_page_and_a_successor_goes_on,
+                    a_run_that_cannot_be_planned_is_withdrawn_page_by_page_and_a_successor_goes_on,
                     neither_a_planned_end_nor_a_leader_that_lived_on_counts_as_a_death,
                     a_run_set_aside_while_it_was_planned_is_planned_again_by_a_retry,
                     what_a_lower_term_left_on_the_wire_is_unknown_or_held_and_in_doubt_for_good;

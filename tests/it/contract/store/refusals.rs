@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bursar::domain::{Claim, ElectionName, JobName};
 use bursar::store::{
-    CallFate, CallRecord, Entered, Execution, Fenced, Heard, JobRow, OpenRun, PayoutRecords, PayoutTake, ReceiverAsk,
-    Recovery, RequestKind, StoreError, TenureStore, TickFate, TicksRecord,
+    CallFate, CallRecord, Entered, Execution, Fenced, Heard, JobRow, OpenRun, PayoutRecords, PayoutTake, PlanSource,
+    ReceiverAsk, Recovery, RequestKind, StoreError, TenureStore, TickFate, TicksRecord,
 };
 use chrono::TimeDelta;
 use uuid::Uuid;
@@ -50,6 +50,7 @@ struct Scene {
     leads: Arc<dyn TenureStore>,
     job: JobRow,
     planning: OpenRun,
+    given_up: OpenRun,
     open: OpenRun,
     ledger: OpenRun,
     calling: OpenRun,
@@ -71,6 +72,8 @@ impl Scene {
         let tenure = leads.as_ref();
         let job = bench.job(tenure, probe("job")).await;
         let planning = bench.opened(tenure, probe("planning")).await;
+        let given_up = bench.opened(tenure, probe("given-up")).await;
+        mine(tenure.plan_page(&given_up, &PlanSource::Query("nothing".to_owned()), None, 10).await);
         let open = bench.planned(tenure, probe("open"), &["a", "b"]).await;
         let over = bench.planned(tenure, probe("over"), &["a"]).await;
         mine(tenure.settle(&over, fresh(10), &mark()).await);
@@ -96,6 +99,7 @@ impl Scene {
             leads,
             job,
             planning,
+            given_up,
             open,
             ledger,
             calling,
@@ -144,6 +148,7 @@ impl Scene {
             operation!("take_over_job", Begin, tenure.take_over_job(&self.moving.0, &self.moving.1)),
             operation!("begin_work", Begin, tenure.begin_work(self.planning.id)),
             operation!("plan_page", Begin, tenure.plan_page(&self.planning, &keys(&["x", "y"]), None, 10)),
+            operation!("give_up", Begin, tenure.give_up(self.given_up.id, 0, 10)),
             operation!("settle", Begin, tenure.settle(&self.open, fresh(1), &mark())),
             operation!("settle", Begin, tenure.settle(&self.ledger, fresh(10), &effect(&self.ledger))),
             operation!("take_calls", Begin, tenure.take_calls(&self.calling, 10)),
