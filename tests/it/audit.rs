@@ -159,6 +159,11 @@ async fn what_cannot_be_compared_is_said_not_counted<D: Ground>() {
     assert!(told.contains("settlement term 1"), "{told}");
     let told = found(&report, "carry_equals_open_carries").not_proven.clone().expect("it is said");
     assert!(told.contains("jobs that are gone"), "{told}");
+    database.broken_by("update bursar.job set removed_at = null").await;
+    assert_eq!(found(&audit(&database).await, "carry_equals_open_carries").not_proven, None);
+    database.broken_by("update bursar.job set definition = '{\"handler\":{\"command\":{}}}'").await;
+    let told = found(&audit(&database).await, "carry_equals_open_carries").not_proven.clone().expect("it is said");
+    assert!(told.contains("settle no ledger any more (daily)"), "{told}");
 }
 
 async fn sums_that_no_amount_could_hold_are_compared_and_shown<D: Ground>() {
