@@ -63,7 +63,7 @@ struct Checked {
     coordinator: Option<Measured>,
     /// How many queries the store was asked about; why it was not, where it was not.
     queries: Queries,
-    /// Jobs that are not in the schedule and have open carries; why it was not asked, where it was not.
+    /// Jobs that are not in the schedule, or no ledgers in it, and have open carries; why it was not asked, where it was not.
     carries: Carries,
     warnings: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! What `check` asks the store: whether jobs that are not in the schedule have open carries, which nobody else takes.
+//! What `check` asks the store: whether jobs that are not in the schedule, or are no ledgers in it, have open carries, which
+//! nobody else takes.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use serde::Serialize;
 
 use crate::app;
 use crate::config::Config;
-use crate::domain::job::JobDefinition;
+use crate::domain::job::{HandlerDefinition, JobDefinition};
 use crate::store::{JobCarries, StoreError};
 
 /// How long the store is waited for.
@@ -16,7 +17,7 @@ const REACH_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Carries {
-    /// Jobs with open carries that are not in the schedule.
+    /// Jobs with open carries that are not in the schedule, or are no ledgers in it.
     Asked { of_jobs_that_are_gone: Vec<JobCarries> },
     /// The store was not asked.
     LeftOut { left_out: String },
@@ -40,11 +41,15 @@ pub(super) async fn ask(config: &Config, jobs: &[JobDefinition], warnings: &mut 
         Ok(Err(error)) => return left_out(error.to_string()),
         Ok(Ok(carries)) => carries,
     };
-    carries.retain(|carry| jobs.iter().all(|job| job.name != carry.job));
+    let takes_them = |job: &JobDefinition, carry: &JobCarries| {
+        job.name == carry.job && matches!(job.handler, HandlerDefinition::Ledger(_))
+    };
+    carries.retain(|carry| !jobs.iter().any(|job| takes_them(job, carry)));
     for JobCarries { job, entries, .. } in &carries {
-        warnings.push(format!(
-            "{job} is not in the schedule and has {entries} open carries: no other job takes them, whatever it selects"
-        ));
+        let is_there = jobs.iter().any(|found| found.name == *job);
+        let what = if is_there { "settles no ledger any more" } else { "is not in the schedule" };
+        warnings
+            .push(format!("{job} {what} and has {entries} open carries: no other job takes them, whatever it selects"));
     }
     Carries::Asked { of_jobs_that_are_gone: carries }
 }

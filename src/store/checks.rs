@@ -39,11 +39,12 @@ pub(super) enum Check {
     /// Derived row by row with [`Instructed::differs`].
     KeysAreDerived,
     MerchantsAddUp,
+    RevertsAreWhole,
 }
 
 impl Check {
     /// All checks, in the order of reports.
-    pub(super) const ALL: [Self; 21] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::OneTenurePerTerm,
         Self::FenceIsHighest,
         Self::NoStaleWrite,
@@ -65,6 +66,7 @@ impl Check {
         Self::PayoutClearingEqualsUnfinal,
         Self::KeysAreDerived,
         Self::MerchantsAddUp,
+        Self::RevertsAreWhole,
     ];
 
     /// The guarantee that it looks after.
@@ -85,7 +87,8 @@ impl Check {
             | Self::CarryEqualsOpenCarries
             | Self::FinalsArePosted
             | Self::PayoutClearingEqualsUnfinal
-            | Self::MerchantsAddUp => "money",
+            | Self::MerchantsAddUp
+            | Self::RevertsAreWhole => "money",
         }
     }
 
@@ -113,6 +116,7 @@ impl Check {
             Self::PayoutClearingEqualsUnfinal => "payout_clearing_equals_unfinal",
             Self::KeysAreDerived => "keys_are_derived",
             Self::MerchantsAddUp => "merchants_add_up",
+            Self::RevertsAreWhole => "reverts_are_whole",
         }
     }
 
@@ -174,6 +178,10 @@ impl Check {
                 "Every idempotency key is the one of its unit, and every payout's bytes say what was settled: both derived anew."
             }
             Self::MerchantsAddUp => "For every merchant and currency, imported = fees + paid + in flight + open.",
+            Self::RevertsAreWhole => {
+                "Every entry that is withdrawn or reverted is of an import that an operator took back, of such an import none stands, and \
+                 what was settled of it has its opposite, for the job that settled it."
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use super::desk::{Desk, Ground, actor, bulk, capture, currency, election, entry,
 on_every_store!(
     a_store_in_which_everything_happened_once_is_clean_and_every_guarantee_is_looked_at,
     a_store_broken_by_hand_is_reported_by_the_check_that_guards_it,
+    what_is_taken_back_by_hand_and_imported_again_is_noticed_although_all_sums_agree,
     what_is_written_while_halted_is_reported_and_what_is_written_before_and_after_is_not,
     what_cannot_be_compared_is_said_not_counted,
     sums_that_no_amount_could_hold_are_compared_and_shown,
@@ -98,6 +99,28 @@ async fn a_store_broken_by_hand_is_reported_by_the_check_that_guards_it<D: Groun
     assert_eq!(unbroken, ["halted_does_nothing"], "each check has been seen to fail");
 }
 
+async fn what_is_taken_back_by_hand_and_imported_again_is_noticed_although_all_sums_agree<D: Ground>() {
+    let now = D::words("now()", "(select now from clock)");
+    for (by_hand, again) in [
+        (format!("reverted_at = {now} where external_id = 'a2'"), capture("a2", "rich", "EUR", "100.00")),
+        (format!("withdrawn_at = {now} where external_id = 'a7'"), capture("a7", "late", "EUR", "2.00")),
+    ] {
+        let database = whole::<D>().await;
+        assert_eq!(database.broken_by(&format!("update bursar.entry set {by_hand}")).await, 1);
+        let desk = Desk::on(database).await;
+        let job = desk.job("other", everything()).await;
+        desk.import("adyen", vec![again]).await;
+        desk.settled(&job).await;
+        let report = audit(&desk.database).await;
+        let noticed: Vec<_> =
+            report.checks.iter().filter(|check| check.violations > 0).map(|check| check.name.as_str()).collect();
+        assert_eq!(noticed, ["reverts_are_whole"], "{by_hand}");
+        let check = found(&report, "reverts_are_whole");
+        assert!(check.violations == 2 || by_hand.starts_with("withdrawn"), "the mark, and no opposite: {check:?}");
+        desk.store.close().await;
+    }
+}
+
 async fn what_is_written_while_halted_is_reported_and_what_is_written_before_and_after_is_not<D: Ground>() {
     let desk = Desk::on(whole::<D>().await).await;
     let job = desk.job("other", everything()).await;
@@ -136,6 +159,11 @@ async fn what_cannot_be_compared_is_said_not_counted<D: Ground>() {
     assert!(told.contains("settlement term 1"), "{told}");
     let told = found(&report, "carry_equals_open_carries").not_proven.clone().expect("it is said");
     assert!(told.contains("jobs that are gone"), "{told}");
+    database.broken_by("update bursar.job set removed_at = null").await;
+    assert_eq!(found(&audit(&database).await, "carry_equals_open_carries").not_proven, None);
+    database.broken_by("update bursar.job set definition = '{\"handler\":{\"command\":{}}}'").await;
+    let told = found(&audit(&database).await, "carry_equals_open_carries").not_proven.clone().expect("it is said");
+    assert!(told.contains("settle no ledger any more (daily)"), "{told}");
 }
 
 async fn sums_that_no_amount_could_hold_are_compared_and_shown<D: Ground>() {

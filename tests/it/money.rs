@@ -22,6 +22,10 @@ on_every_store!(
 /// A job that never fires while a test runs.
 const NEVER: &str = "[[job]]\nname = \"daily\"\ncron = \"0 0 29 2 *\"\nhandler = \"ledger\"\n";
 
+/// The same job, which settles no ledger any more.
+const NO_LEDGER: &str = "[[job]]\nname = \"daily\"\ncron = \"0 0 29 2 *\"\nhandler = \"sql\"\n[job.sql]\n\
+    units = \"select 'a' as key, null as payload\"\nsettle = \"select key from bursar_batch\"\n";
+
 /// A configuration for commands, with a schedule beside it.
 fn configured(url: &str, schedule: &str, more: &str) -> PathBuf {
     let folder = scratch::folder("money");
@@ -172,6 +176,7 @@ async fn check_warns_of_open_carries_of_a_job_that_is_not_in_the_schedule<D: Gro
     };
     assert_eq!(warned(NEVER), (0, false));
     assert_eq!(warned(&NEVER.replace("daily", "weekly")), (1, true));
+    assert_eq!(warned(NO_LEDGER), (1, true));
     desk.store.close().await;
 }
 

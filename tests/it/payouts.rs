@@ -3,6 +3,7 @@
 
 mod acts;
 mod receivers;
+mod releases;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

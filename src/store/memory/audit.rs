@@ -107,6 +107,12 @@ const CHECKS: &[Check] = &[
         MemoryState::payout_clearing_equals_unfinal,
     ),
     ("money", "merchants_add_up", "Imported = fees + paid + in flight + open.", MemoryState::merchants_add_up),
+    (
+        "money",
+        "reverts_are_whole",
+        "What is withdrawn or reverted is of an import that an operator took back, all of it.",
+        MemoryState::reverts_are_whole,
+    ),
 ];
 
 /// Values that stand more than once.

@@ -252,4 +252,49 @@ impl MemoryState {
         let apart = sums.into_iter().filter(|(_, sum)| *sum != 0);
         apart.map(|((merchant, currency), sum)| format!("{currency}:{merchant} is {sum} off")).collect()
     }
+
+    pub(super) fn reverts_are_whole(&self) -> Violations {
+        let mut bad = Vec::new();
+        let mut opposites: BTreeMap<&str, &Entry> = self
+            .entries
+            .values()
+            .filter(|entry| entry.source == OWN_SOURCE && entry.new.kind == EntryKind::Adjustment && entry.stands())
+            .map(|entry| (entry.new.id.as_str(), entry))
+            .collect();
+        for entry in self.entries.values() {
+            let import = entry.import_id.and_then(|import| self.imports.get(&import));
+            let is_back = import.is_some_and(|import| import.record.reverted_at.is_some());
+            if is_back == entry.stands() {
+                let import = entry.import_id;
+                bad.push(format!("entry {}/{} is not as its import {import:?} is", entry.source, entry.new.id));
+            }
+            if entry.reverted_at.is_none() {
+                continue;
+            }
+            let settled_by = entry
+                .unit_id
+                .and_then(|unit| self.units.get(&unit))
+                .and_then(|unit| self.runs.get(&unit.run_id))
+                .map(|run| run.job_id);
+            let key = format!("revert:{}:{}", entry.import_id.unwrap_or(0), entry.id);
+            let answered = opposites.remove(key.as_str()).is_some_and(|found| {
+                let (one, other) = (&entry.new, &found.new);
+                (&one.merchant, one.currency) == (&other.merchant, other.currency)
+                    && (one.amount.checked_neg(), one.fee.checked_neg()) == (Some(other.amount), Some(other.fee))
+                    && found.job_id == settled_by
+            });
+            if !answered || settled_by.is_none() || entry.withdrawn_at.is_some() {
+                bad.push(format!("entry {}/{} is reverted without its opposite", entry.source, entry.new.id));
+            }
+        }
+        bad.extend(opposites.keys().map(|id| format!("{id} is the opposite of nothing that is reverted")));
+        let back = self.imports.values().filter(|import| import.record.reverted_at.is_some());
+        let mut by_act: BTreeMap<String, i32> = back.map(|import| (import.record.id.to_string(), 1)).collect();
+        for act in self.acts.iter().filter(|act| act.view.action == "imports revert") {
+            *by_act.entry(act.view.target.clone()).or_default() -= 1;
+        }
+        let apart = by_act.into_iter().filter(|(_, left)| *left != 0);
+        bad.extend(apart.map(|(import, _)| format!("import {import} and the acts that took it back differ")));
+        bad
+    }
 }

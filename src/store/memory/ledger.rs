@@ -39,15 +39,7 @@ impl MemoryState {
         definition: &'a LedgerDefinition,
     ) -> impl Iterator<Item = &'a Entry> {
         self.entries.values().filter(move |entry| {
-            entry.is_open()
-                && !self.holds.contains_key(&entry.new.merchant)
-                && entry.new.available_at < run.cutoff_at
-                && match entry.job_id {
-                    Some(job) => job == run.job_id,
-                    None => definition.sources.is_empty() || definition.sources.contains(&entry.source),
-                }
-                && (definition.currencies.is_empty() || definition.currencies.contains(&entry.new.currency))
-                && (definition.merchants.is_empty() || definition.merchants.contains(&entry.new.merchant))
+            entry.new.available_at < run.cutoff_at && self.may_take(entry, Some(run.job_id), definition)
         })
     }
 

@@ -46,15 +46,19 @@ impl MemoryState {
         found.lines()
     }
 
-    /// Whether a run of the job may take an entry, cutoffs apart.
-    fn may_take(&self, entry: &Entry, job: Option<i64>, ledger: &LedgerDefinition) -> bool {
+    /// Whether a run of the job may take an entry, cutoffs apart. What bursar wrote for a job is that job's alone, and so
+    /// whatever the job selects by now.
+    pub(super) fn may_take(&self, entry: &Entry, job: Option<i64>, ledger: &LedgerDefinition) -> bool {
+        let is_selected = || {
+            (ledger.sources.is_empty() || ledger.sources.contains(&entry.source))
+                && (ledger.currencies.is_empty() || ledger.currencies.contains(&entry.new.currency))
+                && (ledger.merchants.is_empty() || ledger.merchants.contains(&entry.new.merchant))
+        };
         entry.is_open()
             && !self.holds.contains_key(&entry.new.merchant)
             && match entry.job_id {
                 Some(of) => Some(of) == job,
-                None => ledger.sources.is_empty() || ledger.sources.contains(&entry.source),
+                None => is_selected(),
             }
-            && (ledger.currencies.is_empty() || ledger.currencies.contains(&entry.new.currency))
-            && (ledger.merchants.is_empty() || ledger.merchants.contains(&entry.new.merchant))
     }
 }

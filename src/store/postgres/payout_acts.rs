@@ -380,16 +380,20 @@ pub(super) async fn release_merchant(
 ) -> Result<Done<Option<u64>>, StoreError> {
     const OPERATION: &str = "release_merchant";
     every_gate(&mut *connection, OPERATION).await?;
-    let row = sqlx::query(include_str!("sql/merchant_release.sql"))
+    let gone = sqlx::query(include_str!("sql/merchant_release.sql"))
         .bind(merchant)
-        .fetch_one(&mut *connection)
+        .execute(&mut *connection)
         .await
         .map_err(at(OPERATION))?;
-    let number = |column: &str| count(&row, column).map_err(at(OPERATION));
-    let (gone, freed) = (number("gone")?, number("freed")?);
-    if gone == 0 {
+    if gone.rows_affected() == 0 {
         return Ok(Done::RollBack(None));
     }
+    let freed = sqlx::query(include_str!("sql/merchant_free_payouts.sql"))
+        .bind(merchant)
+        .execute(&mut *connection)
+        .await
+        .map_err(at(OPERATION))?
+        .rows_affected();
     let details = serde_json::json!({ "payouts": freed });
     act_on_none(connection, OPERATION, actor, ("merchant release", merchant, reason), Some(details)).await?;
     Ok(Done::Commit(Some(freed)))

@@ -27,5 +27,6 @@ pub(super) const fn statement(check: Check) -> &'static str {
         Check::PayoutClearingEqualsUnfinal => include_str!("sql/audit_payout_clearing_equals_unfinal.sql"),
         Check::KeysAreDerived => include_str!("sql/audit_instructions.sql"),
         Check::MerchantsAddUp => include_str!("sql/audit_merchants_add_up.sql"),
+        Check::RevertsAreWhole => include_str!("sql/audit_reverts_are_whole.sql"),
     }
 }

@@ -90,10 +90,10 @@ async fn bind_entries(
         (definition.merchants.is_empty() || definition.merchants.contains(merchant))
             && (definition.currencies.is_empty() || definition.currencies.iter().any(|own| own.code() == currency))
     };
-    let wanted: Vec<(i64, &str, &str)> = units
+    let wanted: Vec<(i64, &str, &str, bool)> = units
         .iter()
         .filter_map(|unit| Some((unit.id, unit.merchant.as_deref()?, unit.currency.as_deref()?)))
-        .filter(|(_, merchant, currency)| selected(merchant, currency))
+        .map(|(id, merchant, currency)| (id, merchant, currency, selected(merchant, currency)))
         .collect();
     let rows = sqlx::query(include_str!("sql/settle_bind.sql"))
         .bind(json_text(&wanted)?)

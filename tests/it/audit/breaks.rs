@@ -143,6 +143,16 @@ const ON_POSTGRES: &[(&str, &str)] = &[
     ("merchants_add_up", "delete from bursar.entry where merchant = 'rich'"),
     ("merchants_add_up", "update bursar.instruction set state = 'rejected', final_at = now() where merchant = 'rich'"),
     ("merchants_add_up", "delete from bursar.posting where credit_kind = 'fees'"),
+    ("reverts_are_whole", "update bursar.entry set withdrawn_at = now() where merchant = 'late'"),
+    ("reverts_are_whole", "update bursar.entry set reverted_at = now() where merchant = 'rich'"),
+    ("reverts_are_whole", "update bursar.entry set reverted_at = now() where merchant = 'late'"),
+    ("reverts_are_whole", "update bursar.entry set reverted_at = null where external_id = 'w1'"),
+    ("reverts_are_whole", "update bursar.entry set job_id = null where external_id like 'revert:%'"),
+    ("reverts_are_whole", "update bursar.entry set external_id = 'revert:0:0' where external_id like 'revert:%'"),
+    ("reverts_are_whole", "update bursar.import set reverted_at = null where reverted_at is not null"),
+    ("reverts_are_whole", "update bursar.import set reverted_at = now() where reverted_at is null"),
+    ("reverts_are_whole", "delete from bursar.operator_act where action = 'imports revert'"),
+    ("reverts_are_whole", "update bursar.operator_act set target = '0' where action = 'imports revert'"),
 ];
 
 const ON_SQLITE: &[(&str, &str)] = &[
@@ -260,4 +270,14 @@ const ON_SQLITE: &[(&str, &str)] = &[
     ("merchants_add_up", "delete from entry where merchant = 'rich'"),
     ("merchants_add_up", "update instruction set state = 'rejected', final_at = (select now from clock) where merchant = 'rich'"),
     ("merchants_add_up", "delete from posting where credit_kind = 'fees'"),
+    ("reverts_are_whole", "update entry set withdrawn_at = (select now from clock) where merchant = 'late'"),
+    ("reverts_are_whole", "update entry set reverted_at = (select now from clock) where merchant = 'rich'"),
+    ("reverts_are_whole", "update entry set reverted_at = (select now from clock) where merchant = 'late'"),
+    ("reverts_are_whole", "update entry set reverted_at = null where external_id = 'w1'"),
+    ("reverts_are_whole", "update entry set job_id = null where external_id like 'revert:%'"),
+    ("reverts_are_whole", "update entry set external_id = 'revert:0:0' where external_id like 'revert:%'"),
+    ("reverts_are_whole", "update import set reverted_at = null where reverted_at is not null"),
+    ("reverts_are_whole", "update import set reverted_at = (select now from clock) where reverted_at is null"),
+    ("reverts_are_whole", "delete from operator_act where action = 'imports revert'"),
+    ("reverts_are_whole", "update operator_act set target = '0' where action = 'imports revert'"),
 ];

@@ -68,6 +68,7 @@ async fn a_day(cluster: &Cluster) {
         &["pause", "daily", "--reason", "r"] as &[&str],
         &["unpause", "daily", "--reason", "r"],
         &["merchant", "hold", "m1", "--reason", "r"],
+        &["payouts", "release", "1", "--reason", "r"],
         &["merchant", "release", "m1", "--reason", "r"],
         &["cordon", "r0", "--reason", "r"],
         &["uncordon", "r0", "--reason", "r"],

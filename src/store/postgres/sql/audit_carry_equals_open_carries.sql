@@ -16,8 +16,10 @@ with sides as (
     select count(*) as entries, string_agg(distinct j.name, ', ' order by j.name) as jobs
       from bursar.entry e
       join bursar.job j on j.id = e.job_id
-     where e.unit_id is null and e.withdrawn_at is null and j.removed_at is not null
+     where e.unit_id is null
+       and e.withdrawn_at is null
+       and (j.removed_at is not null or jsonb_typeof(j.definition #> '{handler,ledger}') is distinct from 'object')
 )
 select (select count(*) from bad) as violations,
        (select array_agg(b.what) from (select bad.what from bad order by bad.what limit $1) b) as examples,
-       (select format('%s open entries belong to jobs that are gone (%s): only their job takes them', s.entries, s.jobs) from stranded s where s.entries > 0) as not_proven;
+       (select format('%s open entries belong to jobs that are gone or settle no ledger any more (%s): only their job takes them', s.entries, s.jobs) from stranded s where s.entries > 0) as not_proven;

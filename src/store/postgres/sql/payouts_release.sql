@@ -2,7 +2,7 @@
 -- their amount, or because others may have taken them from the store: those are cleared by it. Those of a merchant on hold are
 -- held for that from now on.
 -- Safe because: the gate is held shared, instructions are locked in the order of ids, and only what is pending or held for
--- this is touched. Answers the keys.
+-- this is touched; a hold that is relied on stands until this transaction ends, as payouts_hold.sql says. Answers the keys.
 -- $1 run, $2 keys (empty: all that wait)
 with chosen as materialized (
     select i.id
@@ -13,6 +13,12 @@ with chosen as materialized (
             or (i.state = 'held' and i.reason in ('over_limit', 'approval') and i.idempotency_key = any ($2)))
      order by i.id
        for update of i
+), standing as materialized (
+    select h.merchant
+      from bursar.merchant_hold h
+     where h.merchant in (select o.merchant from chosen c join bursar.instruction o using (id))
+     order by h.merchant
+       for key share of h
 )
 update bursar.instruction i
    set release = 'released',
@@ -22,6 +28,6 @@ update bursar.instruction i
        next_attempt_at = null
   from chosen c
   join bursar.instruction o using (id)
-  left join bursar.merchant_hold h on h.merchant = o.merchant
+  left join standing h on h.merchant = o.merchant
  where i.id = c.id
 returning i.idempotency_key;

@@ -12,9 +12,10 @@ with pairs as (
      where e.unit_id is null
        and e.withdrawn_at is null
        and e.available_at < $4
-       and (e.job_id = $3 or (e.job_id is null and (cardinality($5::text[]) = 0 or e.source = any ($5))))
-       and (cardinality($6::text[]) = 0 or e.currency = any ($6))
-       and (cardinality($7::text[]) = 0 or e.merchant = any ($7))
+       -- What bursar wrote for a job is that job's alone, and so whatever the job selects by now.
+       and (e.job_id = $3 or (e.job_id is null and (cardinality($5::text[]) = 0 or e.source = any ($5))
+                                               and (cardinality($6::text[]) = 0 or e.currency = any ($6))
+                                               and (cardinality($7::text[]) = 0 or e.merchant = any ($7))))
        and ($8::text is null or (e.currency collate "C", e.merchant) > ($8, $9::text))
        and not exists (select from bursar.merchant_hold h where h.merchant = e.merchant)
      group by e.currency collate "C", e.merchant, m.minimum

@@ -11,9 +11,9 @@ with pairs as (
        and e.withdrawn_at is null
        and width_bucket(e.available_at, $2::timestamptz[]) < cardinality($2::timestamptz[])
        and (e.job_id = (select j.id from bursar.job j where j.name = $1)
-            or (e.job_id is null and (cardinality($3::text[]) = 0 or e.source = any ($3))))
-       and (cardinality($4::text[]) = 0 or e.currency = any ($4))
-       and (cardinality($5::text[]) = 0 or e.merchant = any ($5))
+            or (e.job_id is null and (cardinality($3::text[]) = 0 or e.source = any ($3))
+                                 and (cardinality($4::text[]) = 0 or e.currency = any ($4))
+                                 and (cardinality($5::text[]) = 0 or e.merchant = any ($5))))
        and not exists (select from bursar.merchant_hold h where h.merchant = e.merchant)
      group by 1, e.currency, e.merchant, m.minimum
     having not (count(*) = 1 and bool_and(e.kind = 'carry') and sum(e.amount) < coalesce(m.minimum, 0))

@@ -6,11 +6,10 @@
 -- $1 units, $2 their merchants, $3 their currencies, $4 cutoff, $5 job, $6 sources (empty: all),
 -- $7 currencies (empty: all), $8 merchants (empty: all)
 with wanted as materialized (
-    select w.unit_id, w.merchant, w.currency
+    select w.unit_id, w.merchant, w.currency,
+           (cardinality($7::text[]) = 0 or w.currency = any ($7)) and (cardinality($8::text[]) = 0 or w.merchant = any ($8)) as selected
       from unnest($1::bigint[], $2::text[], $3::text[]) as w (unit_id, merchant, currency)
-     where (cardinality($7::text[]) = 0 or w.currency = any ($7))
-       and (cardinality($8::text[]) = 0 or w.merchant = any ($8))
-       and not exists (select from bursar.merchant_hold h where h.merchant = w.merchant)
+     where not exists (select from bursar.merchant_hold h where h.merchant = w.merchant)
 ), candidate as materialized (
     -- One look into the index of open entries per unit, whatever the planner thinks that it knows of a table that grew
     -- a thousandfold since it was analysed: hence the fence of OFFSET.
@@ -24,9 +23,9 @@ with wanted as materialized (
               and e.unit_id is null
               and e.withdrawn_at is null
               and e.available_at < $4
-              -- What bursar wrote for a job (a carry, the opposite of what it settled) is that job's alone, whatever its
-              -- sources.
-              and (e.job_id = $5 or (e.job_id is null and (cardinality($6::text[]) = 0 or e.source = any ($6))))
+              -- What bursar wrote for a job (a carry, the opposite of what it settled) is that job's alone, and so whatever
+              -- the job selects by now.
+              and (e.job_id = $5 or (e.job_id is null and w.selected and (cardinality($6::text[]) = 0 or e.source = any ($6))))
            offset 0) x
 ), chosen as materialized (
     -- Looked at again once locked. "No unit, not withdrawn" is said in a roundabout way (units are above 0), so that neither

@@ -27,8 +27,10 @@ with sides as (
     select count(*) as entries, group_concat(distinct j.name) as jobs
       from entry e
       join job j on j.id = e.job_id
-     where e.unit_id is null and e.withdrawn_at is null and j.removed_at is not null
+     where e.unit_id is null
+       and e.withdrawn_at is null
+       and (j.removed_at is not null or json_type(j.definition, '$.handler.ledger') is distinct from 'object')
 )
 select (select count(*) from bad) as violations,
        (select json_group_array(b.what) from (select bad.what from bad order by bad.what limit ?1) b) as examples,
-       (select format('%s open entries belong to jobs that are gone (%s): only their job takes them', s.entries, s.jobs) from stranded s where s.entries > 0) as not_proven;
+       (select format('%s open entries belong to jobs that are gone or settle no ledger any more (%s): only their job takes them', s.entries, s.jobs) from stranded s where s.entries > 0) as not_proven;

@@ -9,9 +9,10 @@ select e.currency, e.merchant
  where e.unit_id is null
    and e.withdrawn_at is null
    and e.available_at < ?2
-   and (e.job_id = ?1 or (e.job_id is null and (?3 = '[]' or e.source in (select value from json_each(?3)))))
-   and (?4 = '[]' or e.currency in (select value from json_each(?4)))
-   and (?5 = '[]' or e.merchant in (select value from json_each(?5)))
+   -- What bursar wrote for a job is that job's alone, and so whatever the job selects by now.
+   and (e.job_id = ?1 or (e.job_id is null and (?3 = '[]' or e.source in (select value from json_each(?3)))
+                                           and (?4 = '[]' or e.currency in (select value from json_each(?4)))
+                                           and (?5 = '[]' or e.merchant in (select value from json_each(?5)))))
    and (?6 is null or (e.currency, e.merchant) > (?6, ?7))
    and not exists (select 1 from merchant_hold h where h.merchant = e.merchant)
  group by e.currency, e.merchant

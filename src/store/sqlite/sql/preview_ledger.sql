@@ -8,9 +8,9 @@ with open_entry as (
      where e.unit_id is null
        and e.withdrawn_at is null
        and (e.job_id = (select j.id from job j where j.name = ?1)
-            or (e.job_id is null and (?3 = '[]' or e.source in (select value from json_each(?3)))))
-       and (?4 = '[]' or e.currency in (select value from json_each(?4)))
-       and (?5 = '[]' or e.merchant in (select value from json_each(?5)))
+            or (e.job_id is null and (?3 = '[]' or e.source in (select value from json_each(?3)))
+                                 and (?4 = '[]' or e.currency in (select value from json_each(?4)))
+                                 and (?5 = '[]' or e.merchant in (select value from json_each(?5)))))
        and not exists (select 1 from merchant_hold h where h.merchant = e.merchant)
 )
 select o.cutoff, o.currency, o.minimum, count(*) as entries, sum(o.amount >> 32) as amount_high,

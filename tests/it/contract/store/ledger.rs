@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bursar::domain::entry::EntryKind;
 use bursar::domain::job::{HandlerDefinition, LedgerDefinition};
 use bursar::domain::unit::UnitState;
-use bursar::store::{JobRow, OpenRun, PlanOutcome, PlanSource, SettleOutcome, TenureStore, UnitPick};
+use bursar::store::{JobChangeOutcome, JobRow, OpenRun, PlanOutcome, PlanSource, SettleOutcome, TenureStore, UnitPick};
 use chrono::TimeDelta;
 
-use super::bench::{Bench, actor, bulk, capture, charge, currency, definition, effect, entry, everything, fresh, mine};
+use super::bench::{
+    Bench, actor, bulk, capture, change, charge, currency, definition, effect, entry, everything, fresh, mine,
+};
 
 async fn desk(bench: &Bench, ledger: LedgerDefinition) -> (Arc<dyn TenureStore>, JobRow) {
     let leads = bench.lead(1).await;
@@ -74,6 +76,45 @@ pub async fn a_negative_net_is_carried_into_the_next_run_of_its_job_and_of_no_ot
     bench.import("adyen", vec![capture("a3", "acme", "EUR", "100.00")]).await;
     let run = bench.settled(tenure, &job).await;
     assert_unit(bench, &run, "EUR:acme", UnitState::Settled, Some("75.00")).await;
+}
+
+pub async fn what_a_job_carries_is_settled_by_it_whatever_it_selects_by_now(bench: &Bench) {
+    let minima = [(currency("EUR"), 500), (currency("USD"), 500)].into();
+    let (leads, mut job) = desk(bench, LedgerDefinition { minimum_payout: minima, ..everything() }).await;
+    let tenure = leads.as_ref();
+    let wrong = bench.import("psp", vec![capture("w1", "gone", "EUR", "9.00")]).await;
+    bench.import("psp", vec![capture("a1", "acme", "EUR", "1.00"), capture("a2", "beta", "USD", "2.00")]).await;
+    bench.settled(tenure, &job).await;
+    bench.store.revert_import(wrong.id, "wrong", &actor()).await.expect("an answer");
+    let narrow = LedgerDefinition {
+        sources: ["adyen".to_owned()].into(),
+        currencies: [currency("USD")].into(),
+        merchants: ["acme".to_owned(), "zeta".to_owned()].into(),
+        ..everything()
+    };
+    let mut edit = change(&job);
+    edit.definition = Some(definition("daily", HandlerDefinition::Ledger(narrow.clone())));
+    match mine(tenure.change_job(edit).await) {
+        JobChangeOutcome::Changed(Some(row)) => job = *row,
+        other => panic!("the row is as it was read: {other:?}"),
+    }
+    let unselected = vec![capture("n1", "acme", "EUR", "40.00"), capture("n2", "beta", "USD", "50.00")];
+    bench.import("adyen", unselected).await;
+    bench.import("adyen", vec![capture("n3", "zeta", "USD", "3.00")]).await;
+    let found = bench.store.preview(&job.definition.name, &narrow, &[bench.now().await]).await.expect("an answer");
+    let found: Vec<_> = found.iter().map(|line| (line.currency.as_str(), line.units, line.amount.as_str())).collect();
+    assert_eq!(found, [("EUR", 2, "-8.00"), ("USD", 2, "5.00")]);
+    let run = bench.settled(tenure, &job).await;
+    assert_eq!(bench.units(run.id).await.len(), 4);
+    assert_unit(bench, &run, "EUR:acme", UnitState::Settled, Some("1.00")).await;
+    assert_unit(bench, &run, "EUR:gone", UnitState::Carried, Some("-9.00")).await;
+    assert_unit(bench, &run, "USD:beta", UnitState::Settled, Some("2.00")).await;
+    assert_unit(bench, &run, "USD:zeta", UnitState::Settled, Some("3.00")).await;
+    // What it does not select is still there for whoever does.
+    let other = bench.job(tenure, definition("other", HandlerDefinition::Ledger(everything()))).await;
+    let run = bench.settled(tenure, &other).await;
+    assert_unit(bench, &run, "EUR:acme", UnitState::Settled, Some("40.00")).await;
+    assert_unit(bench, &run, "USD:beta", UnitState::Settled, Some("50.00")).await;
 }
 
 pub async fn below_the_minimum_is_carried_above_the_maximum_held_and_zero_settled(bench: &Bench) {

@@ -178,6 +178,7 @@ macro_rules! contract {
                 ledger:
                     amounts_are_exact_in_every_currency_and_the_same_in_unit_and_instruction,
                     a_negative_net_is_carried_into_the_next_run_of_its_job_and_of_no_other,
+                    what_a_job_carries_is_settled_by_it_whatever_it_selects_by_now,
                     below_the_minimum_is_carried_above_the_maximum_held_and_zero_settled,
                     what_is_not_available_before_the_cutoff_or_came_late_waits_for_the_next_run,
                     two_runs_that_have_one_merchant_bind_each_entry_once,
