@@ -16,7 +16,8 @@ pub enum Exit {
     Usage,
     /// A defect of bursar, or of the store's contents: a damaged file, too.
     Internal,
-    /// The store, the coordinator or a leader is away: the same again may work.
+    /// The store, the coordinator or a leader is away, or the machine is short of something (a port that is held): the same again
+    /// may work.
     Temporary,
     /// Standard output could not be written.
     Unwritten,

@@ -1,8 +1,8 @@
 //! The command line: one file per command, each of which reads the configuration, does one thing, and says what it did.
 //!
 //! Invariants:
-//! - Exit codes are an interface: 0 done, 1 refused or found, 64 usage, 70 defect, 74 standard output, 75 something is away,
-//!   78 configuration, 130 a demo that was ended before it was done.
+//! - Exit codes are an interface: 0 done, 1 refused or found, 64 usage, 70 defect, 74 standard output, 75 something is away
+//!   or taken, 78 configuration, 130 a demo that was ended before it was done.
 //! - Every command knows `--json`; both forms are written from the same values, money as text.
 //! - Commands act through the store and the coordinator with the configuration's own credentials, never through the port of
 //!   a replica; what only a leader may do is a request that the leader executes.
@@ -70,7 +70,7 @@ the working directory, where there is one. Variables such as BURSAR__COORDINATOR
 
 Exit codes: 0 done; 1 refused, or something was found; 64 wrong usage; 70 a defect, or a damaged store; 74 standard \
 output could not be written (an act that is in the store stays, and standard error says so); 75 the store, the coordinator or a \
-leader is away, try again; 78 wrong configuration or set-up.
+leader is away, or a port or file descriptors are taken: try again; 78 wrong configuration or set-up.
 
 Examples:
   bursar check                               what is wrong with configuration and schedule, and what runs next

@@ -54,15 +54,8 @@ pub(super) async fn ask(
         other => other,
     };
     match answered.map_err(|error| still_filed(id, error))? {
-        RequestState::Done { run, units } => {
-            if matches!(kind, RequestKind::RetryUnits { .. }) && !output.is_json() {
-                output.line(&format!("{units} units of run {run} are tried again"))?;
-            }
-            runs::show(output, store, run).await?;
-            Ok(Exit::Done)
-        }
-        RequestState::Opened { runs } => {
-            opened(output, store, id, &runs).await?;
+        done @ (RequestState::Done { .. } | RequestState::Opened { .. }) => {
+            executed(output, store, kind, id, &done).await?;
             Ok(Exit::Done)
         }
         RequestState::Refused { why } => Err(CommandError::Refused(format!("the leader refused request {id}: {why}"))),
@@ -71,6 +64,74 @@ pub(super) async fn ask(
             Ok(Exit::Done)
         }
     }
+}
+
+/// Shows what a request that was executed came to. It is done, whatever becomes of the store now: where the runs cannot be read any
+/// more, what the leader answered is said.
+async fn executed(
+    output: Output,
+    store: &dyn Store,
+    kind: &RequestKind,
+    id: Uuid,
+    answer: &RequestState,
+) -> Result<(), CommandError> {
+    match show(output, store, kind, id, answer).await {
+        Err(CommandError::Store(error)) => {
+            output.warn(&format!("request {id} was executed, but what came of it cannot be shown: {error}"));
+            if output.is_json() {
+                output.json(&answer_json(id, answer)?)
+            } else {
+                output.line(&in_words(id, kind, answer))
+            }
+        }
+        shown => shown,
+    }
+}
+
+async fn show(
+    output: Output,
+    store: &dyn Store,
+    kind: &RequestKind,
+    id: Uuid,
+    answer: &RequestState,
+) -> Result<(), CommandError> {
+    match answer {
+        RequestState::Done { run, units } => {
+            let shown = runs::find(store, *run).await?;
+            if matches!(kind, RequestKind::RetryUnits { .. }) && !output.is_json() {
+                output.line(&retried(*run, *units))?;
+            }
+            runs::tell(output, &shown)
+        }
+        RequestState::Opened { runs } => opened(output, store, id, runs).await,
+        RequestState::Waiting | RequestState::Refused { .. } => Ok(()),
+    }
+}
+
+fn retried(run: i64, units: u64) -> String {
+    format!("{units} units of run {run} are tried again")
+}
+
+/// The answer of the leader alone, as the fields of the store and the request's id.
+fn answer_json(id: Uuid, answer: &RequestState) -> Result<serde_json::Value, CommandError> {
+    let mut value = serde_json::to_value(answer).map_err(|error| CommandError::Internal(error.into()))?;
+    value["request"] = serde_json::json!(id);
+    Ok(value)
+}
+
+fn in_words(id: Uuid, kind: &RequestKind, answer: &RequestState) -> String {
+    let came_to = match (answer, kind) {
+        (RequestState::Done { run, units }, RequestKind::RetryUnits { .. }) => retried(*run, *units),
+        (RequestState::Done { run, .. }, RequestKind::Trigger { .. } | RequestKind::Backfill { .. }) => {
+            format!("run {run} is opened")
+        }
+        (RequestState::Opened { runs }, _) => {
+            let ids: Vec<String> = runs.iter().map(i64::to_string).collect();
+            format!("{} runs are opened: {}", runs.len(), ids.join(", "))
+        }
+        (RequestState::Waiting | RequestState::Refused { .. }, _) => "it is answered".to_owned(),
+    };
+    format!("request {id} was executed: {came_to}; `bursar runs show RUN` shows how a run stands")
 }
 
 /// The wait is over: the request is withdrawn, unless a leader was first, whose answer it then is.
@@ -200,7 +261,35 @@ pub(super) fn wait(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
     use super::*;
+    use crate::domain::JobName;
+    use crate::store::memory::{Fault, MemoryStore};
+
+    #[tokio::test]
+    async fn a_request_that_was_executed_is_said_to_be_where_the_store_goes_away_before_it_can_be_shown() {
+        let store = MemoryStore::new(Arc::new(|| DateTime::UNIX_EPOCH), Uuid::nil());
+        store.set_faults(Some(Arc::new(|_| Some(Fault::Unreachable))));
+        let trigger = RequestKind::Trigger { job: JobName::new("daily").expect("a name"), tick: None, cutoff: None };
+        let retry = RequestKind::RetryUnits { run: 7, keys: BTreeSet::new() };
+        let id = Uuid::from_u128(5);
+        let output = Output::new(false).done();
+        for (kind, answer, says) in [
+            (&trigger, RequestState::Done { run: 7, units: 0 }, "executed: run 7 is opened; "),
+            (&retry, RequestState::Done { run: 7, units: 3 }, "executed: 3 units of run 7 are tried again; "),
+            (&trigger, RequestState::Opened { runs: vec![7, 8] }, "executed: 2 runs are opened: 7, 8; "),
+        ] {
+            let shown = show(output, &store, kind, id, &answer).await;
+            assert!(matches!(shown, Err(CommandError::Store(StoreError::Unreachable { .. }))), "{shown:?}");
+            assert!(executed(output, &store, kind, id, &answer).await.is_ok(), "it is done");
+            let words = in_words(id, kind, &answer);
+            assert!(words.contains(says) && words.contains(&id.to_string()), "{words}");
+        }
+        let json = answer_json(id, &RequestState::Done { run: 7, units: 3 }).expect("values");
+        assert_eq!(json, serde_json::json!({ "request": id, "state": "done", "run": 7, "units": 3 }));
+    }
 
     #[test]
     fn a_tick_is_a_whole_second_that_is_there_and_not_far_off() {

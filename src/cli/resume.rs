@@ -11,7 +11,6 @@ use super::error::{CommandError, Exit};
 use super::halt::{each, known, reason, report_with};
 use crate::app;
 use crate::clock;
-use crate::config::Config;
 use crate::domain::{ElectionName, Term};
 use crate::leadership::{Coordinator, CoordinatorError};
 use crate::store::Store;
@@ -70,7 +69,8 @@ impl ResumeArgs {
         // Before it: what waits then is what this act lets go on.
         let waiting = store.waiting_requests().await?;
         if let (Some(least), Some(election)) = (self.term_above, &self.election) {
-            let lifted = lift(&config, &*store, election, least).await?;
+            let (coordinator, ttl) = (app::coordinator(&config), config.coordinator.lease_ttl);
+            let lifted = lift(&*coordinator, &*store, election, least, ttl).await?;
             // Not part of the answer, and no reader that left may keep the rest from being done. Whoever has closed standard error sees
             // the term with `status`.
             let _closed = writeln!(std::io::stderr(), "{lifted}");
@@ -104,49 +104,62 @@ fn within_reach(election: &ElectionName, least: Term, issued: Term, fence: Term)
 /// Lifts the term issued, and takes the place from a leader whose term is not above it. It notices within a TTL; until then the
 /// election is still halted. Answers what was done, in words.
 async fn lift(
-    config: &Config,
+    coordinator: &dyn Coordinator,
     store: &dyn Store,
     election: &ElectionName,
     least: Term,
+    ttl: Duration,
 ) -> Result<String, CommandError> {
     let away = |error: CoordinatorError| CommandError::Away(format!("the term was not lifted: {error}"));
-    let coordinator = app::coordinator(config);
     let before = coordinator.read_election(election).await.map_err(away)?.term;
     let fence = store.fence(election).await?.map_or(Term::NONE, |fence| fence.holder.term);
     within_reach(election, least, before, fence)?;
-    let issued = coordinator.lift_term(election, least).await.map_err(away)?;
+    let issued = coordinator.lift_term(election, least).await.map_err(|error| {
+        // It may have been taken in all the same.
+        let known = "nothing was resumed, and whether the term was lifted is not known";
+        CommandError::Away(format!("{known}: {error}; the same command again does what is left"))
+    })?;
     if issued < least {
         let why = format!("term {issued} was issued while {least} was to be lifted to: nothing was resumed, try again");
         return Err(CommandError::Away(why));
     }
-    make_room(config, store, &*coordinator, election, least).await?;
-    Ok(if before < least {
+    let lifted = if before < least {
         format!("term lifted from {before} to {issued}: the next leader of {election} has a higher one")
     } else {
         format!("term {issued} was issued already for {election}: nothing was lifted")
-    })
+    };
+    match make_room(store, coordinator, election, least, ttl).await {
+        Ok(()) => Ok(lifted),
+        Err(error) => {
+            let what = format!("{lifted}. But nothing was resumed, the same command again does what is left");
+            Err(CommandError::Partly { what, source: Box::new(error) })
+        }
+    }
 }
 
 /// Takes the place from a leader whose term is not above `least`, and waits until another leads or a TTL has passed.
 async fn make_room(
-    config: &Config,
     store: &dyn Store,
     coordinator: &dyn Coordinator,
     election: &ElectionName,
     least: Term,
+    ttl: Duration,
 ) -> Result<(), CommandError> {
-    let away =
-        |error: CoordinatorError| CommandError::Away(format!("the term was lifted; who leads was not told: {error}"));
+    let away = |error: CoordinatorError| CommandError::Away(format!("who leads was not told: {error}"));
     let leader = coordinator.read_election(election).await.map_err(away)?.leader;
     let Some(leader) = leader.filter(|leader| leader.record.as_ref().is_none_or(|record| record.term <= least)) else {
         return Ok(());
     };
     // Not its any more: then it has made room by itself.
     coordinator.resign(election, leader.win()).await.map_err(away)?;
-    let until = clock::boottime() + config.coordinator.lease_ttl;
+    let until = clock::boottime() + ttl;
     while clock::boottime() < until {
-        if store.fence(election).await?.is_some_and(|fence| fence.holder.term > least) {
-            return Ok(());
+        match store.fence(election).await {
+            Ok(Some(fence)) if fence.holder.term > least => return Ok(()),
+            Ok(_) => {}
+            // Only looked at: whether the store can be reached, the resume itself finds out.
+            Err(error) if error.is_passing() => {}
+            Err(error) => return Err(error.into()),
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -155,7 +168,53 @@ async fn make_room(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Arc, OnceLock};
+
     use super::*;
+    use crate::leadership::memory::MemoryCoordinator;
+    use crate::store::memory::{Fault, MemoryStore};
+
+    /// What comes of lifting the term to 41 where somebody holds the place, the coordinator is away after so many answers, and the
+    /// store after its first.
+    async fn lifted(answers: u32) -> Result<String, CommandError> {
+        let election = ElectionName::new("main").expect("a name");
+        let itself: Arc<OnceLock<MemoryCoordinator>> = Arc::default();
+        let (goes, asked) = (Arc::clone(&itself), AtomicU32::new(1));
+        let coordinator = itself.get_or_init(|| {
+            MemoryCoordinator::new(Arc::new(move || {
+                // Read once for each answer.
+                if let Some(coordinator) = goes.get() {
+                    coordinator.set_away(asked.fetch_add(1, Ordering::SeqCst) >= answers);
+                }
+                clock::boottime()
+            }))
+        });
+        coordinator.edit(|model| model.put_leaseless_leader_by_hand(&election));
+        let store = MemoryStore::new(Arc::new(|| chrono::DateTime::UNIX_EPOCH), uuid::Uuid::nil());
+        let looks = AtomicU32::new(0);
+        store.set_faults(Some(Arc::new(move |_| {
+            (looks.fetch_add(1, Ordering::SeqCst) > 0).then_some(Fault::Unreachable)
+        })));
+        let least = Term::new(41).expect("not negative");
+        lift(coordinator, &store, &election, least, Duration::from_millis(1)).await
+    }
+
+    #[tokio::test]
+    async fn what_is_known_of_the_term_is_said_whatever_goes_away_beside_it() {
+        let done = lifted(u32::MAX).await.expect("whether the store is there, the resume finds out");
+        assert!(done.contains("term lifted from 0 to 41"), "{done}");
+        for (answers, says) in [
+            (1, &["nothing was resumed, and whether the term was lifted is not known"][..]),
+            (2, &["term lifted from 0 to 41", "nothing was resumed", "who leads was not told"]),
+            (3, &["term lifted from 0 to 41", "nothing was resumed", "who leads was not told"]),
+        ] {
+            let error = lifted(answers).await.expect_err("the coordinator is away");
+            assert_eq!(error.exit(), Exit::Temporary);
+            let said = error.to_string();
+            assert!(says.iter().all(|words| said.contains(words)), "after {answers}: {said}");
+        }
+    }
 
     #[test]
     fn terms_are_lifted_over_what_is_seen_and_not_used_up() {

@@ -51,11 +51,35 @@ fn stand_before() -> Result<Exit, CommandError> {
 
 fn exit(error: ReplicaError) -> Exit {
     match error {
+        ReplicaError::Web(error) if error.is_passing() => Exit::Temporary,
         ReplicaError::NoElection { .. } | ReplicaError::Web(_) | ReplicaError::OtherCoordinator { .. } => Exit::Config,
         ReplicaError::Store(error) => CommandError::from(error).exit(),
-        ReplicaError::System(_)
-        | ReplicaError::PartEnded(_)
-        | ReplicaError::LeavingTook(_)
-        | ReplicaError::Metrics(_) => Exit::Internal,
+        // What the machine is short of it may have in a moment.
+        ReplicaError::System(_) => Exit::Temporary,
+        ReplicaError::PartEnded(_) | ReplicaError::LeavingTook(_) | ReplicaError::Metrics(_) => Exit::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error;
+
+    use rustix::io::Errno;
+
+    use super::*;
+    use crate::web::WebError;
+
+    #[test]
+    fn only_what_an_edit_mends_keeps_a_replica_from_being_started_again() {
+        let listen = |errno: Errno| {
+            let listen = "127.0.0.1:9464".parse().expect("an address");
+            exit(ReplicaError::Web(WebError::Listen { listen, source: errno.into() }))
+        };
+        assert_eq!(listen(Errno::ADDRINUSE), Exit::Temporary, "the process before it may still hold the port");
+        assert_eq!(listen(Errno::MFILE), Exit::Temporary);
+        assert_eq!(exit(ReplicaError::Web(WebError::Thread(Error::from(Errno::AGAIN)))), Exit::Temporary);
+        assert_eq!(exit(ReplicaError::System(Errno::AGAIN.into())), Exit::Temporary);
+        assert_eq!(listen(Errno::ADDRNOTAVAIL), Exit::Config);
+        assert_eq!(listen(Errno::ACCESS), Exit::Config);
     }
 }

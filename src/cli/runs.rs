@@ -56,7 +56,7 @@ impl RunsCommand {
                 let runs = store.runs(&filter).await?;
                 if output.is_json() { output.json(&runs)? } else { list(output, "", &runs)? }
             }
-            Self::Show(args) => show(output, store.as_ref(), args.run).await?,
+            Self::Show(args) => tell(output, &find(store.as_ref(), args.run).await?)?,
         }
         store.close().await;
         Ok(Exit::Done)
@@ -92,12 +92,15 @@ pub(super) fn list(output: Output, heading: &str, runs: &[RunSummary]) -> Result
     output.table(heading, "no runs", &["run", "job", "kind", "tick", "state", "units", "ended", "why"], &rows)
 }
 
-/// One run, in either form.
-pub(super) async fn show(output: Output, store: &dyn Store, id: i64) -> Result<(), CommandError> {
-    let Some(run) = store.run_by_id(id).await? else {
-        return Err(CommandError::Refused(format!("there is no run {id}; see `bursar runs list`")));
-    };
-    if output.is_json() { output.json(&run) } else { output.line(&describe(&run)) }
+/// One run.
+pub(super) async fn find(store: &dyn Store, id: i64) -> Result<RunView, CommandError> {
+    let run = store.run_by_id(id).await?;
+    run.ok_or_else(|| CommandError::Refused(format!("there is no run {id}; see `bursar runs list`")))
+}
+
+/// The same, in either form.
+pub(super) fn tell(output: Output, run: &RunView) -> Result<(), CommandError> {
+    if output.is_json() { output.json(run) } else { output.line(&describe(run)) }
 }
 
 fn describe(run: &RunView) -> String {

@@ -5,8 +5,8 @@
 //!
 //! ```text
 //!   begin ─► promotion ─► sweep ──► planner (ticks become runs)          every second, and when a timer wakes it
-//!                  │         ├────► requests (operators' acts)
 //!                  │         └────► bringup (the schedule was edited)
+//!                  ├────► requests (operators' acts), one after the other
 //!                  ├────► work ───► one run ─► batches (in-store) or outside (record, call, record)
 //!                  └────► payouts ► one lane per receiver: take, leave, send, record
 //!   end ───► teardown: stop, timers down, drain, end the sessions, join every task, say so
@@ -39,6 +39,7 @@ mod pace;
 mod payouts;
 mod planner;
 mod promotion;
+mod pulse;
 mod requests;
 mod run;
 pub mod scope;

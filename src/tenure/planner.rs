@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
 
 use super::known::Known;
+use super::pulse::STEPPED_BACK;
 use super::scope::{Stop, Tenure};
 use super::timers::{LEAD, Timers};
 use crate::clock;
@@ -23,8 +24,6 @@ const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
 const STALE: TimeDelta = TimeDelta::seconds(2);
 /// How far a reckoned time may lie ahead of the store's clock.
 const RECKONED: TimeDelta = TimeDelta::milliseconds(100);
-/// How far the store's clock may lie behind what was evaluated before that is an alert.
-pub(super) const STEPPED_BACK: TimeDelta = TimeDelta::seconds(5);
 
 /// Jobs whose ticks are decided and recorded in one go.
 const TOGETHER: usize = 1_000;

@@ -17,6 +17,7 @@ use super::accepted::{self, AcceptedRecord, MemoryError};
 use super::admission::AtTheGate;
 use super::bringup;
 use super::edge::Win;
+use super::pulse::{self, Heartbeat};
 use super::scope::{Scope, Stop, Tenure};
 use crate::clock;
 use crate::domain::Claim;
@@ -203,10 +204,8 @@ async fn open(scope: &Arc<Scope>, baseline: Lineage) -> Result<Tenure, Promotion
 /// The first transaction of kind *begin*. Answers whether it was let in: not where halted.
 async fn first_work(tenure: &Tenure) -> Result<bool, PromotionError> {
     const STEP: &str = "first work";
-    let sent = clock::boottime();
-    match tenure.begin("pulse", || tenure.store.pulse()).await {
-        Ok(pulse) => {
-            tenure.clock.learn(sent, clock::boottime(), pulse.now);
+    match pulse::hear(tenure).await {
+        Ok(Heartbeat { pulse, .. }) => {
             if !tenure.first_work() {
                 return Ok(true);
             }

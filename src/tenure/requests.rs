@@ -1,35 +1,73 @@
 //! Operators' requests that only a leader may execute: a manual run, the retry of units set aside. What to make of each is
 //! decided purely; the store executes it once, however often it is handed over.
+//!
+//! Invariants:
+//! - They are served in a task of their own, one after the other: the retry of a run with very many units takes its time, and no
+//!   tick waits for it.
+//! - One is executed on a connection of those that batches use, never on the one that the sweep needs.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, Utc};
 
 use super::scope::{Stop, Tenure};
-use crate::domain::JobName;
+use crate::clock;
+use crate::domain::{JobName, Moment};
 use crate::schedule::{Schedule, Tick, backfilled};
 use crate::store::{Execution, JobRow, JobsView, PendingRequest, RequestKind, RequestState, TickFate, TickRecord};
 
 /// Names shown to whoever asked for a job that is not there.
 const NAMES_SHOWN: usize = 20;
+/// Requests that follow one another are decided on jobs that were read no longer ago than that.
+const FRESH: Duration = Duration::from_secs(1);
+/// The wait before what could not be executed is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
 
-/// Serves the requests that wait, oldest first.
+/// Serves requests until the tenure stops, whenever the sweep has seen that some wait.
+pub(super) async fn requests(tenure: Tenure) {
+    loop {
+        tokio::select! {
+            biased;
+            () = tenure.stopping.cancelled() => return,
+            () = tenure.requests.notified() => {}
+        }
+        let failed = match serve(&tenure).await {
+            Ok(all) => !all,
+            Err(Stop::Ending) => return,
+            // The sweep wakes us once it is over.
+            Err(Stop::Halted) => false,
+            Err(Stop::Failed(error)) => {
+                tracing::error!(claim = %tenure.claim, %error, "the requests could not be read");
+                true
+            }
+        };
+        if failed && tenure.sleep(AGAIN).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Serves the requests that wait, oldest first. Answers whether all of them could be executed.
 ///
 /// # Errors
 /// [`Stop`]; those not served wait on.
-pub(super) async fn serve(tenure: &Tenure) -> Result<(), Stop> {
+async fn serve(tenure: &Tenure) -> Result<bool, Stop> {
     let pending = tenure.begin("requests", || tenure.store.requests()).await?;
-    if pending.is_empty() {
-        return Ok(());
-    }
-    let view = super::planner::read(tenure).await?;
+    let mut view: Option<(Moment, JobsView)> = None;
+    let mut all = true;
     for request in pending {
-        let execution = decide(&request, &view);
-        let state = match tenure.begin("execute", || tenure.store.execute(request.id, execution.clone())).await {
+        let read = match view.take() {
+            Some(read) if clock::boottime().since(read.0) < FRESH => read,
+            Some(_) | None => (clock::boottime(), super::planner::read(tenure).await?),
+        };
+        let execution = decide(&request, &view.insert(read).1);
+        let state = match execute(tenure, &request, &execution).await {
             Ok(state) => state,
             Err(Stop::Failed(error)) => {
                 // It waits on, with the error in the log; the others are served.
                 tracing::error!(claim = %tenure.claim, request = %request.id, %error, "a request could not be executed");
+                all = false;
                 continue;
             }
             Err(stop @ (Stop::Ending | Stop::Halted)) => return Err(stop),
@@ -51,7 +89,12 @@ pub(super) async fn serve(tenure: &Tenure) -> Result<(), Stop> {
             }
         }
     }
-    Ok(())
+    Ok(all)
+}
+
+async fn execute(tenure: &Tenure, request: &PendingRequest, execution: &Execution) -> Result<RequestState, Stop> {
+    let _permit = tenure.permit().await?;
+    tenure.begin("execute", || tenure.store.execute(request.id, execution.clone())).await
 }
 
 /// What to make of a request.

@@ -65,6 +65,8 @@ pub struct Scope {
     pub work: Notify,
     /// Wakes the sending of payouts.
     pub payouts: Notify,
+    /// Wakes the serving of requests.
+    pub requests: Notify,
     /// Whether the store last said that the election is halted.
     pub halted: watch::Sender<bool>,
     /// When it began.
@@ -98,6 +100,7 @@ impl Scope {
             store: OnceLock::new(),
             work: Notify::new(),
             payouts: Notify::new(),
+            requests: Notify::new(),
             halted: watch::Sender::new(false),
             begun_at: clock::boottime(),
             clock: StoreClock::default(),

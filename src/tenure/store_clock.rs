@@ -13,6 +13,8 @@ use crate::domain::Moment;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reading {
     at: Moment,
+    /// It was surely read by then.
+    by: Moment,
     store: DateTime<Utc>,
 }
 
@@ -24,13 +26,21 @@ impl StoreClock {
     /// Takes in the store's time, read somewhere between sending and answer: taken as the middle.
     pub(super) fn learn(&self, sent: Moment, answered: Moment, store: DateTime<Utc>) {
         let at = sent + answered.since(sent) / 2;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Reading { at, store });
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Reading { at, by: answered, store });
     }
 
     /// The store's time at a moment; `None` before the first reading.
     pub(super) fn at(&self, moment: Moment) -> Option<DateTime<Utc>> {
         let reading = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
         let passed = TimeDelta::from_std(moment.since(reading.at)).ok()?;
+        reading.store.checked_add_signed(passed)
+    }
+
+    /// The time that the store's clock has surely reached at a moment, unless it was stepped back: however long the last reading
+    /// was under way, behind a gate or a lock for example, it was read before it was answered.
+    pub(super) fn at_least(&self, moment: Moment) -> Option<DateTime<Utc>> {
+        let reading = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let passed = TimeDelta::from_std(moment.since(reading.by)).ok()?;
         reading.store.checked_add_signed(passed)
     }
 
@@ -57,5 +67,17 @@ mod tests {
         assert_eq!(clock.until(noon, at(3005)), Duration::ZERO);
         clock.learn(at(4000), at(4000), noon - TimeDelta::hours(1));
         assert_eq!(clock.at(at(4000)), Some(noon - TimeDelta::hours(1)), "stepped back with the store's own clock");
+    }
+
+    #[test]
+    fn what_the_stores_clock_has_reached_is_not_overrated_where_an_answer_took_its_time() {
+        let at = |seconds| Moment::after_boot(Duration::from_secs(seconds));
+        let noon = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
+        let clock = StoreClock::default();
+        assert_eq!(clock.at_least(at(5)), None);
+        // It waited for 20 s and was read at their end.
+        clock.learn(at(100), at(120), noon);
+        assert_eq!(clock.at_least(at(121)), Some(noon + TimeDelta::seconds(1)));
+        assert_eq!(clock.at_least(at(110)), Some(noon), "not before it was read");
     }
 }

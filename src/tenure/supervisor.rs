@@ -12,19 +12,20 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::TenureDeps;
 use super::edge::{Begin, Ending, Order};
 use super::payouts::payouts;
 use super::promotion::{PromotionError, promote};
-use super::scope::Scope;
+use super::requests::requests;
+use super::scope::{Scope, Tenure};
 use super::sweep::sweep;
 use super::teardown::{EndOrder, tear_down};
 use super::timers::Timers;
 use super::work::work;
-use crate::domain::{Claim, ElectionName, Term};
+use crate::domain::{Claim, ElectionName, JobName, Term};
 
 /// Between two beats of the workers.
 const BEAT: Duration = Duration::from_secs(1);
@@ -140,7 +141,7 @@ async fn hold(scope: Arc<Scope>, mut orders: watch::Receiver<Option<EndOrder>>) 
     Some(scope.claim.clone())
 }
 
-/// Promotes, then keeps sweep, work and payouts going until the tenure stops.
+/// Promotes, then keeps the tenure's tasks going until it stops.
 async fn lead(scope: Arc<Scope>) {
     let tenure = match promote(&scope).await {
         Ok(tenure) => tenure,
@@ -151,10 +152,7 @@ async fn lead(scope: Arc<Scope>) {
         Ok(started) => started,
         Err(error) => return scope.promotion_failed(&format!("start the timers: {error}")),
     };
-    let sweeping = tenure.spawn(sweep(tenure.clone(), timers, fired));
-    let working = tenure.spawn(work(tenure.clone()));
-    let paying = tenure.spawn(payouts(tenure.clone()));
-    let mut tasks = FuturesUnordered::from_iter([sweeping, working, paying]);
+    let mut tasks = begin_all(&tenure, timers, fired);
     while let Some(ended) = tasks.next().await {
         match ended {
             Ok(_) if scope.stopping.is_cancelled() => {}
@@ -163,6 +161,19 @@ async fn lead(scope: Arc<Scope>) {
             Err(error) => scope.fault(&format!("a task of the tenure failed: {error}")),
         }
     }
+}
+
+/// The tasks of a tenure that is promoted. None of them waits for another.
+pub(super) fn begin_all(
+    tenure: &Tenure,
+    timers: Timers,
+    fired: mpsc::Receiver<JobName>,
+) -> FuturesUnordered<JoinHandle<Option<()>>> {
+    let sweeping = tenure.spawn(sweep(tenure.clone(), timers, fired));
+    let working = tenure.spawn(work(tenure.clone()));
+    let paying = tenure.spawn(payouts(tenure.clone()));
+    let serving = tenure.spawn(requests(tenure.clone()));
+    FuturesUnordered::from_iter([sweeping, working, paying, serving])
 }
 
 async fn beat(deps: Arc<TenureDeps>, over: CancellationToken) -> Option<Claim> {

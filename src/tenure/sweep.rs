@@ -1,7 +1,7 @@
 //! The sweep: every second, and whenever a timer, an edit or the next tick's time wakes it, it asks the store what waits.
 //!
 //! It is what makes timers hints: a tick is found within a second without any of them. It also keeps the tenure's idea of
-//! the store's time, notices a halt and its end, hands requests on, renews what the coordinator remembers once per TTL, and
+//! the store's time, notices a halt and its end, wakes who serves requests, renews what the coordinator remembers once per TTL, and
 //! reads the figures for metrics.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::known::Known;
 use super::promotion::record_of;
 use super::scope::{Stop, Tenure};
 use super::timers::Timers;
-use super::{ScheduleInForce, bringup, planner, requests};
+use super::{ScheduleInForce, bringup, planner, pulse};
 use crate::clock;
 use crate::domain::{JobName, Moment};
 use crate::store::JobsView;
@@ -157,20 +157,19 @@ impl Sweep {
     /// One indexed query, and what follows from its answer.
     async fn pulse(&mut self) -> Result<(), Stop> {
         let tenure = self.tenure.clone();
-        let sent = clock::boottime();
-        self.read_figures(sent);
-        let pulse = tenure.begin("pulse", || tenure.store.pulse()).await?;
-        if tenure.clock.at(sent).is_some_and(|expected| pulse.now + planner::STEPPED_BACK < expected) {
+        self.read_figures(clock::boottime());
+        let heard = pulse::hear(&tenure).await?;
+        let pulse = heard.pulse;
+        if heard.stepped_back {
             tracing::error!(claim = %tenure.claim, now = %pulse.now,
                 "the store's clock was stepped back: nothing runs twice, and ticks go on once it has passed where it was");
             self.next_due = None;
         }
-        tenure.clock.learn(sent, clock::boottime(), pulse.now);
         tenure.deps.observer.store_time(pulse.now);
         if tenure.halted.send_replace(false) {
             tracing::warn!(claim = %tenure.claim, "the election was resumed");
             // What is there is the new baseline, at once.
-            self.renew_at = sent;
+            self.renew_at = heard.sent;
         }
         if pulse.open_runs > 0 {
             tenure.work.notify_one();
@@ -182,24 +181,19 @@ impl Sweep {
             self.edited |= pulse.jobs != of_schedule;
         }
         if pulse.requests > 0 {
-            self.goes_on("requests could not be served", requests::serve(&tenure).await)?;
+            tenure.requests.notify_one();
         }
         if clock::boottime() >= self.renew_at {
             self.renew_at = clock::boottime() + tenure.deps.settings.lease_ttl;
-            self.goes_on("what the store is could not be read", self.renew_memory().await)?;
+            match self.renew_memory().await {
+                // Tried at the next renewal; ticks do not wait for it.
+                Err(Stop::Failed(error)) => {
+                    tracing::error!(claim = %tenure.claim, %error, "what the store is could not be read");
+                }
+                done @ (Ok(()) | Err(Stop::Ending | Stop::Halted)) => done?,
+            }
         }
         Ok(())
-    }
-
-    /// What failed by itself is logged and tried at the next sweep; ticks do not wait for it.
-    fn goes_on(&self, what: &'static str, done: Result<(), Stop>) -> Result<(), Stop> {
-        match done {
-            Err(Stop::Failed(error)) => {
-                tracing::error!(claim = %self.tenure.claim, %error, what, "a part of the sweep failed; again in a second");
-                Ok(())
-            }
-            Ok(()) | Err(Stop::Ending | Stop::Halted) => done,
-        }
     }
 
     /// Remembers where the store stands now. A coordinator that is away is leadership's matter: the next time does it.

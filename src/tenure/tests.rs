@@ -1,5 +1,6 @@
 //! A tenure's scope on a store that answers as it was told, behind a gate that the test holds.
 
+mod beside;
 mod bringing_up;
 mod coalescing;
 mod handing_over;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
 use super::scope::{Scope, Stop, Tenure};
@@ -47,6 +48,17 @@ struct Stub {
     /// Ticks with an outcome on record, and those that were asked for.
     ran: Mutex<BTreeSet<(i64, DateTime<Utc>)>>,
     asked: Mutex<Vec<(i64, DateTime<Utc>)>>,
+    /// When a heartbeat last failed.
+    failed_at: Mutex<Option<Moment>>,
+    /// Requests that wait; none is ever executed, and how often that was begun.
+    waiting: Mutex<Vec<PendingRequest>>,
+    executing: Notify,
+    /// Ticks were recorded.
+    recorded: Notify,
+    /// Runs that fail at once, and how often they were read and begun.
+    open: Mutex<Vec<OpenRun>>,
+    reads: Mutex<u32>,
+    begun: Mutex<u32>,
 }
 
 fn row_of(definition: JobDefinition, evaluated_until: DateTime<Utc>) -> JobRow {
@@ -76,7 +88,11 @@ impl TenureStore for Stub {
     async fn pulse(&self) -> Fenced<Pulse> {
         let now = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
         let laid_out = self.pulses.lock().expect("no panic holds it").pop_front();
-        laid_out.unwrap_or(Ok(Entered::Mine(Pulse { now, requests: 0, open_runs: 0, jobs: 0 })))
+        if let Some(Err(_)) = laid_out {
+            *self.failed_at.lock().expect("no panic holds it") = Some(clock::boottime());
+        }
+        let requests = self.waiting.lock().expect("no panic holds it").len() as u64;
+        laid_out.unwrap_or(Ok(Entered::Mine(Pulse { now, requests, open_runs: 0, jobs: 0 })))
     }
     async fn jobs(&self) -> Fenced<JobsView> {
         let now = DateTime::from_timestamp(1_800_000_000, 0).expect("in range");
@@ -108,6 +124,7 @@ impl TenureStore for Stub {
         for row in self.jobs.lock().expect("no panic holds it").iter_mut().filter(|row| **row == record.job) {
             row.evaluated_until = record.evaluated_until;
         }
+        self.recorded.notify_one();
         *self.pages.lock().expect("no panic holds it") += 1;
         Ok(Entered::Mine(TicksOutcome::Recorded { opened: Vec::new(), duplicates: 0 }))
     }
@@ -117,10 +134,12 @@ impl TenureStore for Stub {
         Ok(Entered::Mine(ticks.iter().filter(|tick| ran.contains(tick)).copied().collect()))
     }
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {
-        unreachable!("not asked for here")
+        *self.reads.lock().expect("no panic holds it") += 1;
+        Ok(Entered::Mine(self.open.lock().expect("no panic holds it").clone()))
     }
     async fn begin_work(&self, _: i64) -> Fenced<()> {
-        unreachable!("not asked for here")
+        *self.begun.lock().expect("no panic holds it") += 1;
+        Err(StoreError::Broken { operation: "begin_work", detail: "set to fail".to_owned() })
     }
     async fn plan_page(&self, _: &OpenRun, _: &PlanSource, _: Option<&str>, _: u32) -> Fenced<PlanOutcome> {
         unreachable!("not asked for here")
@@ -145,7 +164,7 @@ impl TenureStore for Stub {
         unreachable!("not asked for here")
     }
     async fn payout_jobs(&self) -> Fenced<Vec<PayoutJob>> {
-        unreachable!("not asked for here")
+        Ok(Entered::Mine(Vec::new()))
     }
     async fn take_payouts(&self, _: &PayoutTake) -> Fenced<PayoutsTaken> {
         unreachable!("not asked for here")
@@ -163,10 +182,11 @@ impl TenureStore for Stub {
         unreachable!("not asked for here")
     }
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {
-        unreachable!("not asked for here")
+        Ok(Entered::Mine(self.waiting.lock().expect("no panic holds it").clone()))
     }
     async fn execute(&self, _: Uuid, _: Execution) -> Fenced<RequestState> {
-        unreachable!("not asked for here")
+        self.executing.notify_one();
+        std::future::pending().await
     }
     async fn lineage(&self) -> Fenced<Lineage> {
         unreachable!("not asked for here")
@@ -259,6 +279,10 @@ struct Rig {
 }
 
 fn rig() -> Rig {
+    rig_of(ScheduleInForce::default())
+}
+
+fn rig_of(schedule: ScheduleInForce) -> Rig {
     let claim = Claim {
         election: ElectionName::new("here").expect("valid"),
         term: Term::new(3).expect("valid"),
@@ -272,7 +296,7 @@ fn rig() -> Rig {
         store: Arc::new(store),
         reports: Arc::clone(&heard) as Arc<dyn Reports>,
         observer: Arc::new(NoObserver),
-        schedule: watch::channel(Arc::new(ScheduleInForce::default())).1,
+        schedule: watch::channel(Arc::new(schedule)).1,
         permits: Arc::new(Semaphore::new(1)),
         receivers: Arc::default(),
         settings: TenureSettings {
@@ -305,6 +329,13 @@ fn rig() -> Rig {
         unreadable: Mutex::default(),
         ran: Mutex::default(),
         asked: Mutex::default(),
+        failed_at: Mutex::default(),
+        waiting: Mutex::default(),
+        executing: Notify::new(),
+        recorded: Notify::new(),
+        open: Mutex::default(),
+        reads: Mutex::default(),
+        begun: Mutex::default(),
     });
     assert!(scope.store.set(Arc::clone(&store) as Arc<dyn TenureStore>).is_ok());
     Rig { scope, store, heard, door, waiting }

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 
 use super::backoff;
 use super::run;
@@ -40,7 +40,13 @@ pub(super) async fn work(tenure: Tenure) {
         tokio::select! {
             biased;
             () = tenure.stopping.cancelled() => break,
-            Some((run, end)) = runs.next() => ended(&tenure, run, end, &mut begun, &mut held_back),
+            Some((run, end)) = runs.next() => {
+                ended(&tenure, run, end, &mut begun, &mut held_back);
+                // Of those that end together, one reading is enough.
+                while let Some(Some((run, end))) = runs.next().now_or_never() {
+                    ended(&tenure, run, end, &mut begun, &mut held_back);
+                }
+            }
             () = tenure.work.notified() => {}
         }
         let open = match tenure.begin("open_runs", || tenure.store.open_runs()).await {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use super::listener;
@@ -28,6 +29,24 @@ pub enum WebError {
     #[error("cannot start the HTTP port's thread: {0}")]
     Thread(std::io::Error),
 }
+
+impl WebError {
+    /// Whether the same may succeed later without an edit: another process holds the port (that of the last release, which still
+    /// leaves), or the machine is short of descriptors, memory or threads.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Listen { source, .. } => {
+                !Errno::from_io_error(source).is_some_and(|errno| MENDED_BY_AN_EDIT.contains(&errno))
+            }
+            Self::Thread(_) => true,
+        }
+    }
+}
+
+/// What the system says of an address that this machine does not have, or this process may not listen on.
+const MENDED_BY_AN_EDIT: [Errno; 5] =
+    [Errno::ADDRNOTAVAIL, Errno::AFNOSUPPORT, Errno::ACCESS, Errno::PERM, Errno::INVAL];
 
 /// The running port. Dropped without [`WebServer::stop`] it stops by itself, unjoined.
 #[derive(Debug)]
@@ -177,7 +196,21 @@ mod tests {
         let first = start(Vec::new());
         let error = WebServer::start(first.address(), Arc::new(Still { reasons: Vec::new() })).expect_err("taken");
         assert!(error.to_string().contains(&first.address().to_string()), "{error}");
+        assert!(error.is_passing(), "who holds it may leave");
         first.stop();
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_for_an_edit_and_what_a_machine_is_short_of_passes() {
+        // Kept for documentation (RFC 5737): no machine has it.
+        let elsewhere = "192.0.2.1:0".parse().expect("an address");
+        let error = WebServer::start(elsewhere, Arc::new(Still { reasons: Vec::new() })).expect_err("not ours");
+        assert!(!error.is_passing(), "{error}");
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::ADDRINUSE, Errno::NOBUFS] {
+            assert!(WebError::Listen { listen: elsewhere, source: errno.into() }.is_passing(), "{errno}");
+        }
+        assert!(!WebError::Listen { listen: elsewhere, source: Errno::ACCESS.into() }.is_passing());
+        assert!(WebError::Thread(Errno::AGAIN.into()).is_passing());
     }
 
     #[tokio::test]
