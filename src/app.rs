@@ -33,11 +33,13 @@ use std::sync::Arc;
 use crate::config::{
     Config, Coordinator as CoordinatorKind, DatabasePlace, EtcdConfig as ConfiguredEtcd, LogFormat, PostgresConfig,
 };
+use crate::domain::outside::ReceiverDefinition;
 use crate::leadership::Coordinator;
 use crate::leadership::database::{
     PgCoordinator, PgCoordinatorSettings, SqliteCoordinator, SqliteCoordinatorSettings, lease_file,
 };
 use crate::leadership::etcd::{EtcdAuth, EtcdConfig, EtcdCoordinator, EtcdTls};
+use crate::settlement::http::Receiver;
 use crate::store::{CoordinatorBinding, Store, StoreError};
 use crate::telemetry::{self, Format};
 
@@ -101,6 +103,11 @@ pub fn store_for_migration(config: &Config) -> Result<Arc<dyn Store>, StoreError
 /// Those of the store's set-up.
 pub fn store_as(config: &Config, name: &str) -> Result<Arc<dyn Store>, StoreError> {
     store_link::open_as(config, name)
+}
+
+/// What is wrong with the files of a receiver on this host: its authorities, its secrets.
+pub async fn wrong_with_files(receiver: &ReceiverDefinition) -> Vec<String> {
+    Receiver::wrong_with_files(receiver).await
 }
 
 /// Starts the log as the configuration says.

@@ -122,6 +122,7 @@ impl CheckArgs {
                 coordinator = Some(measure(&config, &mut warnings).await);
                 queries = check_queries::ask(&config, &schedule.jobs).await?;
                 carries = check_carries::ask(&config, &schedule.jobs, &mut warnings).await;
+                warnings.extend(check_ways::unusable_files(&schedule.jobs).await);
                 Ok(Exit::Done)
             })?;
         }

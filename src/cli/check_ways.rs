@@ -1,7 +1,9 @@
-//! `bursar check`: ways to servers that nothing protects. Warnings, since a network may protect them; loopback needs none.
+//! `bursar check`: ways to servers that nothing protects, or that cannot be gone from here. Warnings, since a network may protect
+//! them (loopback needs none), and replicas may run elsewhere.
 
 use std::net::Ipv4Addr;
 
+use crate::app;
 use crate::config::{Config, Coordinator, DatabasePlace, TlsMode};
 use crate::domain::job::{HandlerDefinition, JobDefinition, PayoutDefinition};
 use crate::domain::outside::ReceiverDefinition;
@@ -39,6 +41,16 @@ pub(super) fn unprotected(config: &Config, jobs: &[JobDefinition]) -> Vec<String
         if receiver.secret_files.is_empty() && !is_here(&receiver.url) {
             warnings.push(format!("{}: its requests are not signed: `secret_files` is missing", job.name));
         }
+    }
+    warnings
+}
+
+/// Files of receivers that cannot be used on this host: a warning, since the replicas may run on others.
+pub(super) async fn unusable_files(jobs: &[JobDefinition]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (job, receiver) in jobs.iter().filter_map(|job| receiver(job).map(|receiver| (job, receiver))) {
+        let wrong = app::wrong_with_files(receiver).await;
+        warnings.extend(wrong.iter().map(|wrong| format!("{}: nothing could be sent from here: {wrong}", job.name)));
     }
     warnings
 }

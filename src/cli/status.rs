@@ -17,7 +17,7 @@ use crate::domain::ElectionName;
 use crate::domain::job::JobDefinition;
 use crate::leadership::{LeaderRecord, ReplicaRecord};
 use crate::schedule::{Schedule, Tick};
-use crate::store::{ElectionStatus, JobStatus, StatusView, Store, StoreError, WaitingRequest};
+use crate::store::{Cordon, ElectionStatus, JobStatus, StatusView, Store, StoreError, WaitingRequest};
 
 /// How long the coordinator is waited for; without it the rest is shown all the same.
 const COORDINATOR_WITHIN: Duration = Duration::from_secs(3);
@@ -25,7 +25,8 @@ const COORDINATOR_WITHIN: Duration = Duration::from_secs(3);
 /// Who leads, which replicas are there, what runs and what is next.
 ///
 /// Terms, jobs and runs come from the store; who leads now and which replicas are there come from the coordinator. Where
-/// that one is away, the rest is shown and it is said. Requests that wait for a leader are listed while there are any.
+/// that one is away, the rest is shown and it is said. Requests that wait for a leader, and cordons,
+/// are listed while there are any.
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
     /// Look again and again until Ctrl-C: redrawn on a terminal, else one answer below the other (with --json a line each).
@@ -161,7 +162,7 @@ fn show(output: Output, found: &Found) -> Result<(), CommandError> {
         status.deployment_id.map_or_else(|| "not bound to a coordinator yet".to_owned(), |id| id.to_string());
     output.line(&format!("{}, deployment {deployment}\n", time(status.now)))?;
     show_elections(output, status, seen)?;
-    show_replicas(output, seen)?;
+    show_replicas(output, &status.cordons, seen)?;
     let job = |job: &JobStatus| {
         let last = job.last_state.map_or_else(dash, |state| state.as_str().to_owned());
         let coming = match &job.paused {
@@ -182,6 +183,9 @@ fn show(output: Output, found: &Found) -> Result<(), CommandError> {
     let columns = ["job", "election", "handler", "last tick", "its run", "next tick", "definition"];
     output.table("\nJOBS", "none yet: a leader brings in those of its schedule", &columns, &rows)?;
     runs::list(output, "\nRUNS", &status.runs)?;
+    if !status.cordons.is_empty() {
+        show_cordons(output, &status.cordons)?;
+    }
     if !waiting.is_empty() {
         requests::table(
             output,
@@ -243,21 +247,36 @@ fn halt(election: &ElectionStatus) -> String {
         .map_or_else(dash, |halt| format!("HALTED since {} by {}: {}", time(halt.since), halt.by, halt.reason))
 }
 
-fn show_replicas(output: Output, seen: &Seen) -> Result<(), CommandError> {
+fn show_replicas(output: Output, cordons: &[Cordon], seen: &Seen) -> Result<(), CommandError> {
     let replicas = match seen {
         Seen::Reached { replicas, .. } => replicas,
         Seen::Away { away } => return output.line(&format!("\nREPLICAS\nthe coordinator is away: {away}")),
     };
     let row = |replica: &ReplicaRecord| {
         let eligible: Vec<&str> = replica.eligible.iter().map(ElectionName::as_str).collect();
+        let is_cordoned = cordons.iter().any(|cordon| cordon.replica == replica.replica_id.as_str());
         vec![
             replica.replica_id.to_string(),
             replica.address.clone(),
             replica.version.clone(),
-            if eligible.is_empty() { "nothing now".to_owned() } else { eligible.join(", ") },
+            match (is_cordoned, eligible.is_empty()) {
+                (true, _) => "nothing: cordoned".to_owned(),
+                (false, true) => "nothing now".to_owned(),
+                (false, false) => eligible.join(", "),
+            },
             short(&replica.schedule_fingerprint),
         ]
     };
     let rows: Vec<Vec<String>> = replicas.iter().map(row).collect();
     output.table("\nREPLICAS", "none is registered", &["replica", "address", "version", "may lead", "schedule"], &rows)
+}
+
+/// All of them: one that a mistyped id, or an id that will not come back, was given would be seen nowhere else.
+fn show_cordons(output: Output, cordons: &[Cordon]) -> Result<(), CommandError> {
+    let row = |cordon: &Cordon| {
+        vec![cordon.replica.clone(), time(cordon.at), cordon.by.clone(), or_dash(cordon.reason.as_deref())]
+    };
+    let rows: Vec<Vec<String>> = cordons.iter().map(row).collect();
+    let title = "\nCORDONED (`bursar uncordon REPLICA --reason R` lets one lead again)";
+    output.table(title, "none", &["replica", "since", "by", "why"], &rows)
 }

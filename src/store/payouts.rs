@@ -68,7 +68,7 @@ pub struct PayoutTake {
     pub limit: u32,
     /// The waits between tries while the receiver is stopped: the first, and the longest.
     pub probe_waits: (Duration, Duration),
-    /// Tries one now, whatever the wait: a secret was read anew.
+    /// Tries one now, whatever the wait: a secret or authorities were read anew.
     pub probe_now: bool,
 }
 

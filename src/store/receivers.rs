@@ -12,7 +12,7 @@ pub struct ReceiverAsk {
     pub origin: String,
     /// The waits between tries while it is stopped: the first, and the longest.
     pub probe_waits: (Duration, Duration),
-    /// Tries one now, whatever the wait: a secret was read anew.
+    /// Tries one now, whatever the wait: a secret or authorities were read anew.
     pub probe_now: bool,
     /// Whether something is there that is tried if it may be: then the wait for the next one begins, and is longer.
     pub tries: bool,

@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{CurrencySums, Fence, FenceReject};
+use super::{Cordon, CurrencySums, Fence, FenceReject};
 use crate::domain::entry::NewEntry;
 use crate::domain::run::{RunKind, RunState};
 use crate::domain::unit::UnitState;
@@ -145,6 +145,8 @@ pub struct StatusView {
     pub jobs: Vec<JobStatus>,
     /// Runs that are planning or open, and the last ended ones.
     pub runs: Vec<RunSummary>,
+    /// Replicas that operators keep from leading, by their ids.
+    pub cordons: Vec<Cordon>,
     /// Fencing rejects on record.
     pub fencing_rejects: u64,
 }

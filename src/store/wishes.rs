@@ -3,6 +3,7 @@
 //! Neither is an act under a term: whoever leads is told, and resigns as planned. So it belongs to no election's gate, but a
 //! transfer names the term that it is asked of, and means nothing to a later one.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::FenceHolder;
@@ -15,6 +16,19 @@ pub struct Wishes {
     pub cordoned: bool,
     /// Hand-overs that are asked of the terms in force, whoever leads them; at most one an election.
     pub transfers: Vec<TransferWish>,
+}
+
+/// A replica that operators keep from leading.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cordon {
+    /// Its id, whether it is there or not.
+    pub replica: String,
+    /// Since when, by the store's clock.
+    pub at: DateTime<Utc>,
+    /// Operating system user and host.
+    pub by: String,
+    /// Why.
+    pub reason: Option<String>,
 }
 
 /// A hand-over that is asked of a term.

@@ -70,7 +70,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store::sqlite", &["domain", "store", "clock", "hostproc", "chaos"]),
     ("store::memory", &["domain", "store"]),
     ("store", &["domain"]),
-    ("settlement::http", &["domain", "store", "settlement", "clock", "secret", "chaos"]),
+    ("settlement::http", &["domain", "store", "settlement", "clock", "secret", "tls", "chaos"]),
     ("settlement::command", &["domain", "store", "settlement", "clock", "chaos"]),
     ("settlement", &["domain", "store", "settlement::http", "settlement::command", "clock", "chaos"]),
     // Never an adapter: neither leadership::etcd nor a store.

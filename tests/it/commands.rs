@@ -57,6 +57,36 @@ fn a_misspelt_target_is_refused_or_warned_of() {
     let cordoned = command(&["cordon", "nobody", "--reason", "x"]);
     assert_says(&cordoned, 0, &["warning: "]);
     assert!(cordoned.stdout.contains("nobody is cordoned"), "{}", cordoned.stdout);
+    let status = command(&["status"]).ok().stdout;
+    let of_nobody = status.split("CORDONED").nth(1).unwrap_or_default();
+    assert!(of_nobody.contains("nobody") && of_nobody.contains("bursar uncordon"), "{status}");
+    command(&["uncordon", "nobody", "--reason", "x"]).ok();
+    assert!(!command(&["status"]).ok().stdout.contains("CORDONED"), "shown while there are any");
+}
+
+#[test]
+fn files_of_receivers_that_cannot_be_used_here_are_named_by_a_check() {
+    let folder = migrated();
+    fs::write(folder.join("short"), "short").expect("the folder is ours");
+    fs::write(folder.join("ca.pem"), "no certificate").expect("the folder is ours");
+    let file = |name: &str| folder.join(name).display().to_string();
+    let paying = format!(
+        "{IDLE}[job.payout]\nkind = \"http\"\nurl = \"https://bank.internal/payouts\"\ntls_ca = \"{}\"\n\
+         secret_files = [\"{}\"]\n",
+        file("ca.pem"),
+        file("short")
+    );
+    fs::write(folder.join("schedule.toml"), paying).expect("the folder is ours");
+    let checked = bursar(&folder, &["check"]).ok();
+    let said = format!("{}{}", checked.stdout, checked.stderr);
+    for words in [
+        format!("nothing could be sent from here: the receiver's tls_ca: {}: found no certificate", file("ca.pem")),
+        format!("nothing could be sent from here: the secret in {}: found 5 bytes", file("short")),
+    ] {
+        assert!(said.contains(&words), "{words}: {said}");
+    }
+    let offline = bursar(&folder, &["check", "--offline"]).ok();
+    assert!(!format!("{}{}", offline.stdout, offline.stderr).contains("from here"), "it looks at no files of others");
 }
 
 #[test]

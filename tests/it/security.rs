@@ -6,6 +6,7 @@ mod bad_http;
 mod etcd_tls;
 mod etcd_users;
 mod postgres_tls;
+mod receiver_tls;
 mod roles;
 mod secrets;
 mod secure_etcd;

@@ -114,6 +114,14 @@ impl Receiver {
         })
     }
 
+    /// What keeps one from being set up and sent to, as its files are now: its authorities, its secrets.
+    pub async fn wrong_with_files(rules: &ReceiverDefinition) -> Vec<String> {
+        let secrets = Secrets::new(rules.secret_files.iter().map(PathBuf::from).collect());
+        let authorities = Self::new(rules.clone()).err().map(|error| error.to_string());
+        let secrets = secrets.current(clock::boottime()).await.err().map(|error| error.to_string());
+        authorities.into_iter().chain(secrets).collect()
+    }
+
     /// The rules.
     #[must_use]
     pub const fn rules(&self) -> &ReceiverDefinition {
@@ -132,9 +140,14 @@ impl Receiver {
         self.limits.free(&self.rules)
     }
 
-    /// How often its secrets have changed.
-    pub async fn secret_changes(&self) -> u64 {
-        self.secrets.changes(clock::boottime()).await
+    /// How often its secrets and its authorities have changed.
+    pub async fn changes(&self) -> u64 {
+        let now = clock::boottime();
+        let of_authorities = match &self.tls {
+            Some(tls) => tls.changes(now).await,
+            None => 0,
+        };
+        self.secrets.changes(now).await + of_authorities
     }
 
     /// Makes one try. Waits for its turn; asks for leave right before the first byte. Dropped, it closes its connection.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -17,12 +17,16 @@ use tokio_rustls::{TlsConnector, rustls};
 
 use crate::domain::Moment;
 use crate::secret;
+use crate::tls::{Keys, advice};
 
 /// How long what was read is taken for what is there.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The largest file of authorities, in bytes.
 const MOST_AUTHORITIES_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What advice names. One's own certificate is not shown, and no advice about one is given.
+const KEYS: Keys = Keys { ca: "tls_ca (without one: of the system)", name: "the host of its url", cert: "" };
 
 /// Why a handshake failed.
 pub(super) enum HandshakeError {
@@ -43,6 +47,8 @@ struct Read {
     at: Option<Moment>,
     authorities: Option<Vec<u8>>,
     connector: TlsConnector,
+    /// How often others were taken into use.
+    changes: u64,
     /// Whether the file could not be read the last time: said once.
     is_lost: bool,
 }
@@ -50,41 +56,58 @@ struct Read {
 impl Tls {
     /// Reads the authorities a first time.
     pub(super) fn new(ca: Option<PathBuf>) -> Result<Self, String> {
+        let named = |problem: String| match &ca {
+            Some(path) => format!("{}: {problem}", path.display()),
+            None => problem,
+        };
         let read = |path: &PathBuf| secret::read_bytes_now(path, MOST_AUTHORITIES_BYTES);
-        let authorities = ca.as_ref().map(read).transpose()?;
-        let connector = connector(authorities.as_deref())?;
-        Ok(Self { ca, read: Mutex::new(Read { at: None, authorities, connector, is_lost: false }) })
+        let authorities = ca.as_ref().map(read).transpose().map_err(named)?;
+        let connector = connector(authorities.as_deref()).map_err(named)?;
+        Ok(Self { ca, read: Mutex::new(Read { at: None, authorities, connector, changes: 0, is_lost: false }) })
     }
 
-    /// What connects now. The file is looked at no more than once a second; where it cannot be used, what was read last
-    /// stays in use.
+    /// What connects now.
     pub(super) async fn connector(&self, now: Moment) -> TlsConnector {
+        self.look(now).await.connector.clone()
+    }
+
+    /// How often other authorities were taken into use: a receiver that was stopped for want of the right ones is tried again
+    /// at once.
+    pub(super) async fn changes(&self, now: Moment) -> u64 {
+        self.look(now).await.changes
+    }
+
+    /// The file is looked at no more than once a second; where it cannot be used, what was read last stays in use.
+    async fn look(&self, now: Moment) -> MutexGuard<'_, Read> {
         let mut read = self.read.lock().await;
         if let Some(path) = &self.ca
             && read.at.is_none_or(|at| now.since(at) >= FRESH)
         {
             read.at = Some(now);
+            let file = path.display();
             let found = secret::read_bytes(path, MOST_AUTHORITIES_BYTES).await;
             let was_lost = std::mem::replace(&mut read.is_lost, found.is_err());
             match found {
                 Ok(authorities) if read.authorities.as_ref() != Some(&authorities) => {
                     match connector(Some(&authorities)) {
-                        Ok(connector) => read.connector = connector,
+                        Ok(connector) => {
+                            read.connector = connector;
+                            read.changes += 1;
+                            tracing::info!(%file, "a receiver's authorities were read anew");
+                        }
                         Err(problem) => {
-                            let file = path.display();
                             tracing::warn!(%file, problem, "a receiver's authorities cannot be used; those before are");
                         }
                     }
                     read.authorities = Some(authorities);
                 }
                 Err(problem) if !was_lost => {
-                    let file = path.display();
                     tracing::warn!(%file, problem, "a receiver's authorities cannot be read; those before are used");
                 }
                 Ok(_) | Err(_) => {}
             }
         }
-        read.connector.clone()
+        read
     }
 }
 
@@ -128,7 +151,13 @@ pub(super) async fn handshake(
 }
 
 fn failed(error: &io::Error) -> HandshakeError {
-    let by_tls = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
-    let text = format!("TLS: {error}");
-    if by_tls { HandshakeError::Untrusted(text) } else { HandshakeError::Lost(text) }
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        // Advice about anything else would be about a certificate of one's own.
+        Some(rustls::Error::InvalidCertificate(_)) => {
+            let advice = advice(error, KEYS).unwrap_or_default();
+            HandshakeError::Untrusted(format!("TLS: {error}: {advice}"))
+        }
+        Some(_) => HandshakeError::Untrusted(format!("TLS: {error}")),
+        None => HandshakeError::Lost(format!("TLS: {error}")),
+    }
 }

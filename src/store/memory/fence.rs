@@ -176,9 +176,8 @@ impl MemoryState {
     pub(super) fn act(&mut self, actor: &Actor, act: Act<'_>, now: DateTime<Utc>) {
         // The term found counts where the election itself, or what is under its gate, was acted on.
         let term = match act.action {
-            "halt" | "resume" | "payouts resolve" | "units resolve" | "payouts release" | "pause" | "unpause" => {
-                act.election.and_then(|e| self.fences.get(e)).map(|row| row.holder.term.get())
-            }
+            "halt" | "resume" | "transfer" | "payouts resolve" | "units resolve" | "payouts release" | "pause"
+            | "unpause" => act.election.and_then(|e| self.fences.get(e)).map(|row| row.holder.term.get()),
             _ => None,
         };
         let view = ActView {

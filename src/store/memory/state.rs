@@ -1,7 +1,7 @@
 //! The content as a value, and what every operation on it shares: ids, the fence's answer, runs and units by what they belong
 //! to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use super::rows::{
 use crate::domain::instruction::InstructionKind;
 use crate::domain::run::RunState;
 use crate::domain::{Claim, ElectionName};
-use crate::store::{CoordinatorBinding, Entered, FenceReject, Lineage, StoreError, TransferWish};
+use crate::store::{CoordinatorBinding, Cordon, Entered, FenceReject, Lineage, StoreError, TransferWish};
 
 /// The store's whole content.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +43,7 @@ pub struct MemoryState {
     /// Merchants.
     pub(super) holds: BTreeMap<String, Hold>,
     /// Replicas that shall not lead.
-    pub(super) cordons: BTreeSet<String>,
+    pub(super) cordons: BTreeMap<String, Cordon>,
     /// The last hand-over asked for, by election.
     pub(super) transfers: BTreeMap<ElectionName, TransferWish>,
     /// Whether acts on money wait for another role.
@@ -110,7 +110,7 @@ impl MemoryState {
             instructions: BTreeMap::new(),
             receivers: BTreeMap::new(),
             holds: BTreeMap::new(),
-            cordons: BTreeSet::new(),
+            cordons: BTreeMap::new(),
             transfers: BTreeMap::new(),
             four_eyes: false,
             approvals: BTreeMap::new(),

@@ -134,10 +134,11 @@ impl MemoryState {
     }
 
     fn acts_under(&self, view: &TermView) -> Vec<ActView> {
-        let under = self
-            .acts
-            .iter()
-            .filter(|act| act.election.as_ref() == Some(&view.election) && act.view.term == Some(view.term));
+        let led_at = |at| view.accepted_at < at && view.ended_at.is_none_or(|ended_at| at <= ended_at);
+        let under = self.acts.iter().filter(|act| {
+            let of_it = act.election.as_ref() == Some(&view.election) && act.view.term == Some(view.term);
+            of_it || (act.view.action == "cordon" && act.view.target == view.replica && led_at(act.view.at))
+        });
         under.take(usize::try_from(STORY_ACTS).unwrap_or(usize::MAX)).map(|act| act.view.clone()).collect()
     }
 }

@@ -200,6 +200,7 @@ impl MemoryState {
             elections: self.fences.keys().filter_map(|election| self.election_status(election)).collect(),
             jobs: self.job_statuses(),
             runs: shown.map(|run| self.summary(run, now)).collect(),
+            cordons: self.cordons.values().cloned().collect(),
             fencing_rejects: self.rejects.len() as u64,
         }
     }

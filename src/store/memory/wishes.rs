@@ -4,14 +4,14 @@ use chrono::{DateTime, Utc};
 
 use super::fence::Act;
 use super::state::{Done, MemoryState};
-use crate::store::{Actor, TransferAsked, TransferWish, Wishes};
+use crate::store::{Actor, Cordon, TransferAsked, TransferWish, Wishes};
 
 impl MemoryState {
     pub(super) fn wishes(&self, replica: &str) -> Wishes {
         let in_force =
             |wish: &&TransferWish| self.fences.get(&wish.election).is_some_and(|fence| fence.holder.term == wish.term);
         Wishes {
-            cordoned: self.cordons.contains(replica),
+            cordoned: self.cordons.contains_key(replica),
             transfers: self.transfers.values().filter(in_force).cloned().collect(),
         }
     }
@@ -24,11 +24,16 @@ impl MemoryState {
         actor: &Actor,
         now: DateTime<Utc>,
     ) -> Done<bool> {
-        let changed = if cordoned { self.cordons.insert(replica.to_owned()) } else { self.cordons.remove(replica) };
-        if !changed {
+        if self.cordons.contains_key(replica) == cordoned {
             return Done::RollBack(false);
         }
         let action = if cordoned { "cordon" } else { "uncordon" };
+        if cordoned {
+            let (by, reason) = (format!("{}@{}", actor.user, actor.host), Some(reason.to_owned()));
+            self.cordons.insert(replica.to_owned(), Cordon { replica: replica.to_owned(), at: now, by, reason });
+        } else {
+            self.cordons.remove(replica);
+        }
         self.act(actor, Act::on_none(action, replica, reason), now);
         Done::Commit(true)
     }

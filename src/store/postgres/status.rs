@@ -1,4 +1,4 @@
-//! What `status` shows: elections, jobs, open runs and the last ended ones.
+//! What `status` shows: elections, jobs, open runs and the last ended ones, replicas that are cordoned.
 
 use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
@@ -8,7 +8,7 @@ use super::error::at;
 use super::runs::{Only, rows, summary};
 use super::tx::holder;
 use crate::domain::run::RunState;
-use crate::store::{ElectionStatus, Fence, Halt, JobStatus, RunFilter, RunSummary, StatusView, StoreError};
+use crate::store::{Cordon, ElectionStatus, Fence, Halt, JobStatus, RunFilter, RunSummary, StatusView, StoreError};
 
 /// The most open runs that are shown.
 const OPEN_RUNS: u32 = 1000;
@@ -25,12 +25,14 @@ async fn read(connection: &mut PgConnection) -> Result<StatusView, sqlx::Error> 
     let head = sqlx::query(include_str!("sql/status_head.sql")).fetch_one(&mut *connection).await?;
     let elections = sqlx::query(include_str!("sql/status_elections.sql")).fetch_all(&mut *connection).await?;
     let jobs = sqlx::query(include_str!("sql/status_jobs.sql")).fetch_all(&mut *connection).await?;
+    let cordons = sqlx::query(include_str!("sql/status_cordons.sql")).fetch_all(&mut *connection).await?;
     Ok(StatusView {
         now: head.try_get("now")?,
         deployment_id: head.try_get("deployment_id")?,
         elections: elections.iter().map(election).collect::<Result<_, _>>()?,
         jobs: jobs.iter().map(job).collect::<Result<_, _>>()?,
         runs: runs(connection).await?,
+        cordons: cordons.iter().map(cordon).collect::<Result<_, _>>()?,
         fencing_rejects: count(&head, "rejects")?,
     })
 }
@@ -80,6 +82,15 @@ fn job(row: &PgRow) -> Result<JobStatus, sqlx::Error> {
         last_state,
         paused: row.try_get("paused")?,
         definition,
+    })
+}
+
+fn cordon(row: &PgRow) -> Result<Cordon, sqlx::Error> {
+    Ok(Cordon {
+        replica: row.try_get("replica")?,
+        at: row.try_get("at")?,
+        by: row.try_get("by")?,
+        reason: row.try_get("reason")?,
     })
 }
 

@@ -49,10 +49,10 @@ impl Said {
 /// What is known of the receiver between two looks.
 #[derive(Debug, Default)]
 pub(in crate::tenure) struct Door {
-    /// How often its secrets had changed when it was last asked for.
-    secrets: Option<u64>,
+    /// How often its secrets and authorities had changed when it was last asked for.
+    changes: Option<u64>,
     stopped: bool,
-    /// A secret was read anew, and nothing has been tried with it yet.
+    /// A secret or authorities were read anew, and nothing has been tried with it yet.
     probe_now: bool,
     /// When it was last found to be open.
     open_at: Option<Moment>,
@@ -95,9 +95,9 @@ impl Door {
         if self.stopped && on_the_wire > 0 {
             return Ok(0);
         }
-        let secrets = receiver.secret_changes().await;
-        self.probe_now |= self.secrets.is_some_and(|known| known != secrets);
-        self.secrets = Some(secrets);
+        let changes = receiver.changes().await;
+        self.probe_now |= self.changes.is_some_and(|known| known != changes);
+        self.changes = Some(changes);
         let asked_at = clock::boottime();
         let way = self.ask(tenure, receiver, retry, false).await?;
         let (stopped, room) = match way {

@@ -87,14 +87,15 @@ fn sent(verdict: Verdict, ground: Ground) -> Came {
     Came { fate, stop: None, outcome }
 }
 
-/// As before the try, which says something about the receiver and nothing about the payout. It waits, so that the next one that
-/// is tried is another: what only this one is answered with keeps no other from it. Its key counts from here on where the receiver
-/// has answered: it has seen it.
+/// As before the try, which says something about the receiver and nothing about the payout. Answered, it waits, so that the next
+/// one that is tried is another: what only this one is answered with keeps no other from it; and its key counts from here on, for
+/// the receiver has seen it. Where nobody was there to answer, whichever is first is tried when the receiver is.
 fn stopped(reason: StopReason, why: String, ground: Ground) -> Came {
     let error = Some(why.clone());
-    let left = ground.left_before || is_an_answer(reason);
+    let answered = is_an_answer(reason);
+    let again_in = Some(if answered { ground.wait } else { PUT_BACK });
     Came {
-        fate: PayoutFate::Back { left, error, again_in: Some(ground.wait) },
+        fate: PayoutFate::Back { left: ground.left_before || answered, error, again_in },
         stop: Some((reason.as_str(), why)),
         outcome: if reason == StopReason::Fenced { "fenced" } else { "stopped" },
     }
@@ -208,9 +209,14 @@ mod tests {
         );
         assert_eq!([left(stop(), false), left(stop(), true)], [false, true]);
         assert_eq!([left(Verdict::NotSent, false), left(Verdict::NotSent, true)], [false, true]);
-        // What is answered with a stop lets another one be tried next.
-        let stopped = came(Outcome::Sent(stop()), ground(Errand::Send, true));
-        assert!(matches!(stopped.fate, PayoutFate::Back { again_in: Some(WAIT), .. }), "{stopped:?}");
+        let stopped = |verdict| came(Outcome::Sent(verdict), ground(Errand::Send, true)).fate;
+        let answered = stopped(stop_by(StopReason::Unauthorized));
+        assert!(
+            matches!(answered, PayoutFate::Back { again_in: Some(WAIT), .. }),
+            "another is tried next: {answered:?}"
+        );
+        let unanswered = stopped(stop());
+        assert!(matches!(unanswered, PayoutFate::Back { again_in: Some(PUT_BACK), .. }), "no other: {unanswered:?}");
     }
 
     #[test]

@@ -51,8 +51,8 @@ pub(super) struct Lane {
     /// When the store is asked next.
     look_at: Moment,
     stopped: bool,
-    /// Changes of secrets that were seen.
-    secrets: u64,
+    /// Changes of secrets and authorities that were seen.
+    changes: u64,
     /// Which job goes first.
     turn: usize,
 }
@@ -75,7 +75,7 @@ impl Lane {
             in_hand: BTreeMap::new(),
             look_at: clock::boottime(),
             stopped: false,
-            secrets: 0,
+            changes: 0,
             turn: 0,
         }
     }
@@ -129,8 +129,8 @@ impl Lane {
             self.look_at = clock::boottime() + quiet.min(LOOK_AGAIN);
             return Ok(());
         }
-        let secrets = secret_changes(&jobs).await;
-        let probe_now = secrets != self.secrets;
+        let changes = changes_of(&jobs).await;
+        let probe_now = changes != self.changes;
         let asked_at = clock::boottime();
         let take = self.order(&jobs, room, probe_now);
         let taken = match self.take(&take).await {
@@ -146,7 +146,10 @@ impl Lane {
                 return Ok(());
             }
         };
-        self.secrets = secrets;
+        if taken.stopped.is_none() || !taken.payouts.is_empty() {
+            // Until something is tried with what was read anew, the next look tries it.
+            self.changes = changes;
+        }
         self.stopped = taken.stopped.is_some();
         if taken.held > 0 {
             tracing::warn!(claim = %self.tenure.claim, receiver = self.origin, held = taken.held, "payouts are held for a person");
@@ -334,11 +337,11 @@ impl Lane {
     }
 }
 
-/// How often the secrets of the lane's receivers have changed.
-async fn secret_changes(jobs: &[LaneJob]) -> u64 {
+/// How often the secrets and authorities of the lane's receivers have changed.
+async fn changes_of(jobs: &[LaneJob]) -> u64 {
     let mut changes = 0;
     for job in jobs {
-        changes += job.receiver.secret_changes().await;
+        changes += job.receiver.changes().await;
     }
     changes
 }

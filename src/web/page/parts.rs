@@ -7,7 +7,9 @@ use maud::{Markup, html};
 
 use super::data::{Details, Page};
 use crate::domain::ElectionName;
-use crate::store::{ActView, ElectionStatus, FenceReject, JobStatus, PayoutView, RunSummary, TermView, UnitView};
+use crate::store::{
+    ActView, Cordon, ElectionStatus, FenceReject, JobStatus, PayoutView, RunSummary, TermView, UnitView,
+};
 
 /// Rows of each list; more are one command away.
 const ROWS: usize = 12;
@@ -136,17 +138,28 @@ pub(super) fn replicas(page: &Page) -> Markup {
     let Some(seen) = &page.replicas else {
         return html! { h2 { "Replicas" } p.warn { "The coordinator was not asked yet." } };
     };
+    // As the list has it, where it is listed: what is in force here may be newer than the whole list.
+    let own = seen.value.iter().find(|replica| replica.replica_id.as_str() == page.replica);
+    let own = own.map_or(&page.fingerprint, |own| &own.schedule_fingerprint);
     let rows: Vec<Markup> = seen
         .value
         .iter()
         .map(|replica| {
             let may: Vec<&str> = replica.eligible.iter().map(ElectionName::as_str).collect();
-            let differs = replica.schedule_fingerprint != page.fingerprint;
+            let differs = replica.schedule_fingerprint != *own;
             html! {
                 th scope="row" { code { (replica.replica_id) } }
                 td { (replica.address) }
                 td { (replica.version) }
-                td { @if may.is_empty() { span.warn { "nothing now" } } @else { (may.join(", ")) } }
+                td {
+                    @if let Some(cordon) = cordon_of(page, replica.replica_id.as_str()) {
+                        span.warn { "nothing: cordoned" } @if let Some(reason) = &cordon.reason { ": " (reason) }
+                    } @else if may.is_empty() {
+                        span.warn { "nothing now" }
+                    } @else {
+                        (may.join(", "))
+                    }
+                }
                 td {
                     code { (replica.schedule_fingerprint.chars().take(12).collect::<String>()) }
                     @if differs { " " span.warn { "differs" } }
@@ -158,6 +171,11 @@ pub(super) fn replicas(page: &Page) -> Markup {
         h2 { "Replicas" (age(seen.age)) }
         (table("Replicas", &["replica", "address", "version", "may lead", "schedule"], &rows))
     }
+}
+
+/// What an operator has put on a replica, as the store says.
+fn cordon_of<'a>(page: &'a Page, replica: &str) -> Option<&'a Cordon> {
+    page.status.as_ref()?.value.cordons.iter().find(|cordon| cordon.replica == replica)
 }
 
 pub(super) fn jobs(page: &Page) -> Markup {

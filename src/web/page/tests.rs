@@ -5,8 +5,9 @@ use uuid::Uuid;
 
 use super::parts::words;
 use super::*;
-use crate::domain::{Claim, ElectionName, TenureId, Term};
-use crate::store::{ActView, FenceHolder, FenceReject, HistoryView, StatusView};
+use crate::domain::{Claim, ElectionName, ReplicaId, TenureId, Term};
+use crate::leadership::{LeaseId, ReplicaRecord};
+use crate::store::{ActView, Cordon, FenceHolder, FenceReject, HistoryView, StatusView};
 
 fn tenure() -> TenureId {
     TenureId(Uuid::nil())
@@ -46,6 +47,7 @@ fn page() -> Page {
         elections: Vec::new(),
         jobs: Vec::new(),
         runs: Vec::new(),
+        cordons: Vec::new(),
         fencing_rejects: 1,
     };
     let age = Duration::from_secs(3);
@@ -59,6 +61,18 @@ fn page() -> Page {
             leader: Some(("r2".to_owned(), 8)),
         }],
         ..Page::nothing_known("r2")
+    }
+}
+
+fn replica(id: &str, schedule: &str) -> ReplicaRecord {
+    ReplicaRecord {
+        replica_id: ReplicaId::new(id).expect("an id"),
+        lease_id: LeaseId(1),
+        host: "host".to_owned(),
+        address: String::new(),
+        version: "0".to_owned(),
+        schedule_fingerprint: schedule.to_owned(),
+        eligible: Vec::new(),
     }
 }
 
@@ -76,6 +90,32 @@ fn a_refusal_is_a_sentence_and_every_part_from_elsewhere_has_its_age() {
     assert!(text.contains("presented term 7 of settlement for <code>settle</code>; term 8 was in force"), "{text}");
     assert!(text.matches("as of 3 s ago").count() >= 6, "{text}");
     assert!(text.contains("lease 8.4 s"), "{text}");
+}
+
+#[test]
+fn replicas_differ_by_their_schedules_and_not_by_a_list_that_is_a_moment_old() {
+    let shown = |replicas: Vec<ReplicaRecord>| {
+        let replicas = Some(Aged { value: replicas, age: Duration::from_secs(3) });
+        render(&Page { replicas, fingerprint: "new".to_owned(), ..page() }).matches(">differs<").count()
+    };
+    assert_eq!(shown(vec![replica("r1", "old"), replica("r2", "old")]), 0, "all were edited since");
+    assert_eq!(shown(vec![replica("r1", "old"), replica("r2", "new")]), 1);
+    assert_eq!(shown(vec![replica("r1", "old"), replica("r3", "old")]), 2, "it is not listed itself");
+}
+
+#[test]
+fn a_replica_that_an_operator_cordoned_says_so_and_why() {
+    let cordoned = |id: &str| {
+        let mut page = page();
+        page.replicas = Some(Aged { value: vec![replica("r1", "x")], age: Duration::from_secs(3) });
+        let reason = Some("its <host> is drained".to_owned());
+        let cordon = Cordon { replica: id.to_owned(), at: DateTime::UNIX_EPOCH, by: "ops@host".to_owned(), reason };
+        page.status.as_mut().expect("it was read").value.cordons.push(cordon);
+        render(&page)
+    };
+    let of_it = cordoned("r1");
+    assert!(of_it.contains("nothing: cordoned</span>: its &lt;host&gt; is drained"), "{of_it}");
+    assert!(cordoned("r3").contains("nothing now"), "another one is");
 }
 
 #[test]

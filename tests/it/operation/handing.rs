@@ -103,6 +103,10 @@ async fn a_cordoned_leader_makes_room_stands_no_more_and_may_lead_again_when_it_
         (status["session"]["cordoned"] == true).then_some(())
     })
     .await;
+    let shown = cluster.command(&["status"]).ok().stdout;
+    assert_eq!(shown.matches("nothing: cordoned").count(), 2, "{shown}");
+    let told = cluster.command(&["history", "--term", "1"]).ok().stdout;
+    assert!(told.contains(&format!("cordon {id}")) && told.contains("its host is drained"), "{told}");
     // Nobody but the leader may lead now: killed, it is followed by nobody until one is let.
     cluster.replica(next).kill();
     act("uncordon", &id);

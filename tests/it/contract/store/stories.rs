@@ -21,6 +21,10 @@ pub async fn a_term_is_told_with_what_it_found_did_and_was_refused(bench: &Bench
     mine(first.begin_work(run.id).await);
     bench.store.halt(&election(), "a drill", &actor()).await.expect("halted");
     bench.store.resume(&election(), "drilled", &actor()).await.expect("resumed");
+    bench.store.ask_transfer(&election(), old.term, None, "a drill", &actor()).await.expect("asked");
+    for replica in ["replica-a", "replica-c"] {
+        bench.store.cordon(replica, true, "a drill", &actor()).await.expect("cordoned");
+    }
     bench.store.note_end(&old, "session_lost", None).await.expect("noted");
 
     let second = bench.lead(7).await;
@@ -66,7 +70,9 @@ pub async fn a_term_is_told_with_what_it_found_did_and_was_refused(bench: &Bench
     assert_eq!(refused, BTreeMap::from([("settle", 1), ("pulse", 2)]));
     assert!(newer.refused.is_empty());
     let acts: Vec<_> = older.acts.iter().map(|act| (act.action.as_str(), act.by.as_str())).collect();
-    assert_eq!(acts, [("halt", "tester@bench"), ("resume", "tester@bench")]);
+    let by = "tester@bench";
+    assert_eq!(acts, [("halt", by), ("resume", by), ("transfer", by), ("cordon", by)]);
+    assert_eq!(older.acts[3].target, "replica-a", "and of no other");
     assert!(newer.acts.is_empty());
 
     assert_eq!(told(bench, Some(3), 10).await, std::slice::from_ref(older));

@@ -12,7 +12,11 @@ pub async fn a_cordon_is_of_one_replica_put_once_lifted_once_and_written_down_ea
     assert_eq!(cordon("a", true).await, Ok(false), "nothing changed");
     assert!(bench.store.wishes("a").await.expect("an answer").cordoned);
     assert!(!bench.store.wishes("b").await.expect("an answer").cordoned, "another one");
+    let shown = bench.store.status().await.expect("an answer").cordons;
+    let shown: Vec<_> = shown.iter().map(|it| (it.replica.as_str(), it.by.as_str(), it.reason.as_deref())).collect();
+    assert_eq!(shown, [("a", "tester@bench", Some("a drill"))]);
     assert_eq!(cordon("a", false).await, Ok(true));
+    assert_eq!(bench.store.status().await.expect("an answer").cordons, []);
     assert_eq!(cordon("a", false).await, Ok(false));
     assert_eq!(bench.store.wishes("a").await, Ok(Wishes::default()));
     let acts = bench.store.history(10).await.expect("an answer").acts;
