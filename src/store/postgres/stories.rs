@@ -61,6 +61,7 @@ async fn read(connection: &mut PgConnection, filter: &StoryFilter) -> Result<Vec
         let acts = sqlx::query(include_str!("sql/stories_acts.sql"))
             .bind(story.term.election.as_str())
             .bind(story.term.term)
+            .bind(story.term.tenure_id)
             .bind(i64::from(STORY_ACTS))
             .fetch_all(&mut *connection)
             .await?;

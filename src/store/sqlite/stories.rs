@@ -65,6 +65,7 @@ async fn read(connection: &mut SqliteConnection, filter: &StoryFilter) -> Result
         let acts = sqlx::query(include_str!("sql/stories_acts.sql"))
             .bind(story.term.election.as_str())
             .bind(story.term.term)
+            .bind(id_text(story.term.tenure_id))
             .bind(i64::from(STORY_ACTS))
             .fetch_all(&mut *connection)
             .await?;
