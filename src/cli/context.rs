@@ -1,4 +1,4 @@
-//! What every command needs: the configuration, the schedule, a way to the store, who acts.
+//! What every command needs: the configuration, the schedule, a way to the store.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::error::{CommandError, Exit};
 use super::output::Output;
 use crate::app;
 use crate::config::{self, CONFIG_VARIABLE, Config, DatabasePlace, ScheduleFile};
-use crate::store::{Actor, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// The file that is read where nothing names one.
 const CONFIG_FILE: &str = "bursar.toml";
@@ -136,11 +136,4 @@ fn schedule_named_in(file: &Path) -> Option<PathBuf> {
     let text = config::read_text(file).ok()?;
     let named = text.parse::<toml::Table>().ok()?.get("schedule")?.as_str()?.to_owned();
     Some(file.parent().unwrap_or(Path::new("")).join(named))
-}
-
-/// Who runs this command, as far as the system knows. Not a proof: the store adds its own role.
-pub(super) fn actor() -> Actor {
-    let name = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok().filter(|n| !n.is_empty()));
-    let user = name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
-    Actor { user, host: app::host_name() }
 }

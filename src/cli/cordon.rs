@@ -2,9 +2,10 @@
 
 use clap::Args;
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::reason;
+use super::operator::actor;
 use super::output::Output;
 use super::status::{Seen, look};
 use crate::config::Config;

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use clap::Args;
 use futures_util::future::join_all;
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
+use super::operator::actor;
 use super::output::Output;
 use crate::config::{Config, ScheduleFile};
 use crate::domain::ElectionName;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
+use super::operator::actor;
 use super::output::{Output, sums};
 use crate::domain::money::Currency;
 use crate::ingest::{self, ParsedFile, Sums};

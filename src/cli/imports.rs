@@ -3,9 +3,10 @@
 use clap::{Args, Subcommand};
 
 use super::approve::waits;
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::reason;
+use super::operator::actor;
 use super::output::{Output, dash, or_dash, sums, time, time_or};
 use crate::store::{ImportRecord, ImportView, RevertOutcome, Store};
 

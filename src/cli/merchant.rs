@@ -2,9 +2,10 @@
 
 use clap::{Args, Subcommand};
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::reason;
+use super::operator::actor;
 use super::output::{Output, time};
 use super::payouts::merchant;
 use crate::store::{MerchantHold, Store};

@@ -3,8 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
+use super::operator::actor;
 use crate::app;
 use crate::store::FourEyesOutcome;
 

@@ -29,6 +29,7 @@ mod import;
 mod imports;
 mod merchant;
 mod migrate;
+mod operator;
 mod output;
 mod pause;
 mod payouts;
@@ -91,6 +92,10 @@ pub struct Cli {
     /// Answer in JSON, with money as text.
     #[arg(long, global = true)]
     json: bool,
+
+    /// Who acts, where the system does not know [default: `$BURSAR_OPERATOR`]; recorded as said, beside the system's user.
+    #[arg(long = "as", global = true, value_name = "NAME", value_parser = operator::name)]
+    operator: Option<String>,
 
     #[command(subcommand)]
     command: Command,
@@ -171,6 +176,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 
 impl Cli {
     fn execute(self) -> Result<Exit, CommandError> {
+        operator::said(self.operator)?;
         let context = Context::new(self.config, self.json);
         match self.command {
             Command::Run(args) => args.execute(&context),

@@ -4,9 +4,10 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::json;
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::reason;
+use super::operator::actor;
 use super::output::time;
 use crate::domain::JobName;
 use crate::domain::job::JobDefinition;

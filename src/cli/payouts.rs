@@ -4,9 +4,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::approve::waits;
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::{REASON_BYTES, reason};
+use super::operator::actor;
 use super::output::{Output, dash, or_dash, time, time_or};
 use super::unit_history;
 use crate::domain::entry::merchant_id;

@@ -2,9 +2,10 @@
 
 use clap::{Args, Subcommand};
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::reason;
+use super::operator::actor;
 use super::output::{Output, or_dash, time_or};
 use crate::domain::web_address::WebAddress;
 use crate::store::{ReceiverView, Store};

@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
 use uuid::Uuid;
 
-use super::context::actor;
 use super::error::{CommandError, Exit};
+use super::operator::actor;
 use super::output::{Output, time};
 use super::runs;
 use crate::clock;

@@ -3,9 +3,10 @@
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::reason;
+use super::operator::actor;
 use super::output::{Output, or_dash, time};
 use crate::store::{RequestState, Store, WaitingRequest, WithdrawOutcome};
 

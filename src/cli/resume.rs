@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::{each, known, reason, report_with};
+use super::operator::actor;
 use crate::app;
 use crate::clock;
 use crate::domain::{ElectionName, Term};

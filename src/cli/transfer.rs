@@ -7,9 +7,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
 use serde_json::json;
 
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::reason;
+use super::operator::actor;
 use super::output::{Output, time};
 use super::request::wait;
 use super::status::{Seen, look, next_tick};

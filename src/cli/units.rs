@@ -6,9 +6,10 @@ use clap::{Args, Subcommand};
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::approve::waits;
-use super::context::{Context, actor};
+use super::context::Context;
 use super::error::{CommandError, Exit};
 use super::halt::reason;
+use super::operator::actor;
 use super::output::{Output, or_dash, time_or};
 use super::request;
 use super::unit_history;

@@ -19,11 +19,14 @@ const MOST_VARIABLE_BYTES: usize = 64 * 1024;
 
 /// The variable that names the configuration file.
 pub const CONFIG_VARIABLE: &str = "BURSAR_CONFIG";
+/// The variable that says who runs a command.
+pub const OPERATOR_VARIABLE: &str = "BURSAR_OPERATOR";
 /// What the names of all variables that are bursar's own start with, in any case.
 const OWN: &str = "BURSAR_";
-/// Variables that say nothing of the configuration and may be there: the one that names the file, what a process of the handler
-/// `command` is given, which may call bursar, and the image that `deploy/compose.yaml` starts.
-const OTHERS: [&str; 5] = [CONFIG_VARIABLE, "BURSAR_TERM", "BURSAR_SCOPE", "BURSAR_IDEMPOTENCY_KEY", "BURSAR_IMAGE"];
+/// Variables that say nothing of the configuration and may be there: those that name the file and the operator, what a
+/// process of the handler `command` is given, which may call bursar, and the image that `deploy/compose.yaml` starts.
+const OTHERS: [&str; 6] =
+    [CONFIG_VARIABLE, OPERATOR_VARIABLE, "BURSAR_TERM", "BURSAR_SCOPE", "BURSAR_IDEMPOTENCY_KEY", "BURSAR_IMAGE"];
 /// The same, by what they begin with: those of the project's own scripts and tests.
 const OTHERS_BEGIN: [&str; 5] = ["BURSAR_TEST_", "BURSAR_SIM_", "BURSAR_FAULTS_", "BURSAR_MODEL_", "BURSAR_LIVE_"];
 /// And those of a test build, whose names a release does not hold.
@@ -321,6 +324,7 @@ mod tests {
         }
         for (name, value) in [
             ("BURSAR_CONFIG", "/etc/bursar.toml"),
+            ("BURSAR_OPERATOR", "ada"),
             ("BURSAR_TERM", "7"),
             ("BURSAR_TEST_LONG", "1"),
             ("BURSAR_IMAGE", "bursar:trial"),

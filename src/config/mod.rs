@@ -34,7 +34,7 @@ use crate::secret;
 pub use crate::secret::{MOST_SECRET_BYTES, Secret, SecretSource};
 pub use database::LOCK_TIMEOUT;
 pub use error::{ConfigError, ConfigErrors, MOST_ERRORS, Place, Scope};
-pub use layers::{CONFIG_VARIABLE, PREFIX, process_environment};
+pub use layers::{CONFIG_VARIABLE, OPERATOR_VARIABLE, PREFIX, process_environment};
 pub use schedule_file::{MOST_JOBS, ScheduleFile};
 pub use types::{
     Config, Coordinator, CoordinatorConfig, DatabaseConfig, DatabasePlace, Elections, EtcdAuth, EtcdConfig, EtcdTls,

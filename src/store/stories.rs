@@ -141,6 +141,7 @@ pub struct TermStory {
     pub work: TermWork,
     /// What of it was refused, by operation.
     pub refused: Vec<Refused>,
-    /// Acts of operators on the election while it was in force, oldest first; at most [`STORY_ACTS`].
+    /// Acts of operators while it was in force, on its election or on what belongs to none (a replica, a merchant), oldest first,
+    /// without imports; at most [`STORY_ACTS`].
     pub acts: Vec<ActView>,
 }

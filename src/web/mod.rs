@@ -10,14 +10,16 @@
 //! - Nothing can be changed through it.
 //!
 //! Deliberately absent: the store's and the coordinator's ports, TLS, authentication: it is for the inside of a deployment
-//! and shows keys and counts only.
+//! and shows keys and counts only (`told`).
 
 mod listener;
 mod page;
 mod routes;
 mod server;
+mod told;
 
 pub use listener::{EXCHANGE_WITHIN, HEAD_WITHIN, MOST_CONNECTIONS};
 pub use page::{Aged, Details, ElectionLine, NextTick, Page};
 pub use routes::{Picture, router};
 pub use server::{WebError, WebServer};
+pub use told::why_of;

@@ -219,3 +219,26 @@ fn a_file_that_may_not_be_written_is_a_set_up_to_be_mended() {
     assert_says(&read_only, 78, &["bursar.db", "write"]);
     assert!(!read_only.stderr.starts_with("now:"), "{}", read_only.stderr);
 }
+
+#[test]
+fn who_acted_is_whom_the_system_knows_and_a_name_that_is_said_is_recorded_as_said() {
+    let folder = migrated();
+    let halts = |variables: &[(&str, &str)], options: &[&str]| {
+        let args = [&["halt", "--reason", "a drill"], options].concat();
+        let halt = variables.iter().fold(launch(&folder, &args), |launch, (name, value)| launch.env(name, value));
+        halt.finish()
+    };
+    let by = |variables: &[(&str, &str)], options: &[&str]| {
+        halts(variables, options).ok();
+        let history = bursar(&folder, &["history", "--json"]).ok().json();
+        let by = history["acts"][0]["by"].as_str().expect("somebody").to_owned();
+        by.rsplit_once('@').expect("a host").0.to_owned()
+    };
+    let system = by(&[], &[]);
+    assert_eq!(by(&[("USER", "mallory"), ("LOGNAME", "mallory")], &[]), system, "that can be set at will");
+    assert_eq!(by(&[("BURSAR_OPERATOR", "ada")], &[]), format!("ada (said by {system})"));
+    let said = by(&[("BURSAR_OPERATOR", "ada")], &["--as", "grace@example.com"]);
+    assert_eq!(said, format!("grace@example.com (said by {system})"), "the option goes before");
+    assert_says(&halts(&[("BURSAR_OPERATOR", "ada (said by root)")], &[]), 78, &["BURSAR_OPERATOR", "no brackets"]);
+    assert_says(&halts(&[], &["--as", ""]), 64, &["--as"]);
+}

@@ -72,6 +72,19 @@ async fn a_leader_cut_from_the_coordinator_shows_nothing_of_leading_and_is_not_r
     assert!(why.contains("coordinator"), "{why}");
     assert_eq!(old.livez().await.map(|(code, _)| code), Some(200), "it lives all the same");
     assert_eq!(cluster.wait_other_leader(STARTED, &[leader]).await, follower);
+    // It reads of the next one in the store, and goes on to show what it last heard from the coordinator: each with its age.
+    let heard = format!("<code>{}</code>, term 1<span class=\"age\">", old.id());
+    let read = format!("<code>{}</code>, term 2</td>", cluster.replica(follower).id());
+    eventually(STARTED, "its page has both", async || {
+        let url = format!("http://127.0.0.1:{}/", old.http_port());
+        let page = reqwest::get(url).await.expect("the port answers").text().await.expect("text");
+        (page.contains(&heard) && page.contains(&read)).then_some(())
+    })
+    .await;
+    let status = old.status().await.expect("the port answers");
+    let age = status["elections"][0]["leader_age_ms"].as_u64().expect("it had heard of one");
+    // Nobody follows before the lease of 5 s is over, of which a fifth may have passed before the line was cut.
+    assert!(age > 3_000 && status["store"]["status_age_ms"].as_u64() < Some(age), "{status}");
     old.heal();
     old.wait_ready(STARTED).await;
 }

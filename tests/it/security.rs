@@ -5,6 +5,7 @@ mod authority;
 mod bad_http;
 mod etcd_tls;
 mod etcd_users;
+mod postgres_clients;
 mod postgres_tls;
 mod receiver_tls;
 mod roles;

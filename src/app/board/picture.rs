@@ -14,7 +14,7 @@ use crate::domain::job::JobDefinition;
 use crate::leadership::{ElectionView, Gate, LeadershipView, SessionState, Suspicion};
 use crate::schedule::Schedule;
 use crate::store::StatusView;
-use crate::web::{Aged, ElectionLine, NextTick, Page, Picture};
+use crate::web::{Aged, ElectionLine, NextTick, Page, Picture, why_of};
 
 impl Picture for Board {
     fn alive(&self) -> Result<(), String> {
@@ -103,7 +103,7 @@ impl Picture for Board {
             host: self.replica.host.clone(),
             version: self.replica.version.clone(),
             not_ready: self.not_ready(),
-            elections: elections.iter().map(|seen| self.election_line(seen)).collect(),
+            elections: elections.iter().map(|seen| self.election_line(seen, now)).collect(),
             replicas: lock(&self.replicas).clone().map(|seen| aged(seen, now)),
             fingerprint: schedule.fingerprint.clone(),
             schedule_refused,
@@ -122,9 +122,13 @@ fn aged<T>((at, value): (Moment, T), now: Moment) -> Aged<T> {
     Aged { value, age: now.since(at) }
 }
 
-/// The status as the port shows it: a definition names merchants and limits, which are not for it.
-fn without_definitions(status: &StatusView) -> Value {
+/// The status as the port shows it: a definition names merchants and limits, and an error perhaps too, which are not for it.
+fn for_the_port(status: &StatusView) -> Value {
     let mut value = json!(status);
+    let runs = value.get_mut("runs").and_then(Value::as_array_mut).into_iter().flatten();
+    for (run, shown) in status.runs.iter().zip(runs) {
+        shown["why"] = json!(why_of(run));
+    }
     for job in value.get_mut("jobs").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(job) = job.as_object_mut() {
             job.remove("definition");
@@ -156,16 +160,18 @@ impl Board {
             "tenure": seen.claim.as_ref().map(|claim| claim.tenure_id),
             "ineligible": seen.ineligible,
             "leader": seen.leader,
+            "leader_age_ms": seen.seen_at.map(|at| millis(now.since(at))),
         })
     }
 
-    fn election_line(&self, seen: &ElectionView) -> ElectionLine {
+    fn election_line(&self, seen: &ElectionView, now: Moment) -> ElectionLine {
         let gate = self.gate(&seen.election).filter(Gate::leads_now);
+        let leader = seen.leader.as_ref().map(|leader| (leader.leader_id.to_string(), leader.term.get()));
         ElectionLine {
             election: seen.election.to_string(),
             leads_for: gate.map(|gate| gate.remaining()),
             phase: seen.phase.as_str(),
-            leader: seen.leader.as_ref().map(|leader| (leader.leader_id.to_string(), leader.term.get())),
+            leader: seen.seen_at.map(|at| Aged { value: leader, age: now.since(at) }),
         }
     }
 
@@ -199,7 +205,7 @@ impl Board {
             "checked_ms_ago": seen.checked_at.map(|at| millis(now.since(at))),
             "clock_skew_ms": seen.skew.num_milliseconds(),
             "status_age_ms": seen.status.as_ref().map(|(at, _)| millis(now.since(*at))),
-            "status": seen.status.as_ref().map(|(_, status)| without_definitions(status)),
+            "status": seen.status.as_ref().map(|(_, status)| for_the_port(status)),
         })
     }
 }

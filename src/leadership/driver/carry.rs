@@ -9,10 +9,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::ops::{self, Answer};
 use super::{LeadershipSettings, TenureGrant, TenureOrder};
 use crate::clock;
-use crate::domain::{Claim, ElectionName};
+use crate::domain::{Claim, ElectionName, Moment};
 use crate::leadership::coordinator::Coordinator;
 use crate::leadership::gate::{Gate, SessionWindow, TenureFlags};
-use crate::leadership::machine::{Command, EndMode, Event, Note, Report};
+use crate::leadership::machine::{Command, EndMode, Event, LeadershipView, Note, Report};
 use crate::leadership::observer::Observer;
 use crate::leadership::reason::{ExitReason, Suspicion};
 use crate::leadership::record::{Campaign, LeaderRecord, LeaseId, Members, ReplicaRecord};
@@ -32,6 +32,8 @@ pub(super) struct Shell {
     windows: BTreeMap<LeaseId, Arc<SessionWindow>>,
     tenures: BTreeMap<Claim, Arc<TenureFlags>>,
     members: Members,
+    /// When the coordinator last told where an election stands.
+    seen_at: BTreeMap<ElectionName, Moment>,
     /// What the last operation that failed was told.
     last_error: Option<String>,
     /// While the coordinator is known not to answer: the reasons that were said, each once.
@@ -59,6 +61,7 @@ impl Shell {
             windows: BTreeMap::new(),
             tenures: BTreeMap::new(),
             members: Members::default(),
+            seen_at: BTreeMap::new(),
             last_error: None,
             down: None,
             finished: false,
@@ -89,6 +92,9 @@ impl Shell {
                     if let Some(error) = answer.error {
                         self.failed(error);
                     }
+                    if let Event::Read(_, election, Ok(_)) | Event::Campaigned(_, election, Ok(_)) = &answer.event {
+                        self.seen_at.insert(election.clone(), clock::boottime());
+                    }
                     return answer.event;
                 }
                 Some(Err(error)) => {
@@ -99,6 +105,15 @@ impl Shell {
                 None => std::future::pending::<()>().await,
             }
         }
+    }
+
+    /// The view with what the machine does not keep: why the coordinator does not answer, and how old is what it told.
+    pub(super) fn complete(&self, mut view: LeadershipView) -> LeadershipView {
+        view.trouble = self.trouble().cloned();
+        for election in &mut view.elections {
+            election.seen_at = self.seen_at.get(&election.election).copied();
+        }
+        view
     }
 
     /// Keeps what an operation was told, and says it where the coordinator is known to be away for another reason.
@@ -114,7 +129,7 @@ impl Shell {
     }
 
     /// Why the coordinator does not answer, where it does not.
-    pub(super) fn trouble(&self) -> Option<&String> {
+    fn trouble(&self) -> Option<&String> {
         self.last_error.as_ref().filter(|_| self.down.is_some())
     }
 

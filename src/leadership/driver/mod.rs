@@ -231,7 +231,7 @@ async fn run(
         }
         shell.carry_out(commands);
         view.send_if_modified(|shown| {
-            let next = LeadershipView { trouble: shell.trouble().cloned(), ..machine.view(shell.members()) };
+            let next = shell.complete(machine.view(shell.members()));
             let changed = *shown != next;
             *shown = next;
             changed

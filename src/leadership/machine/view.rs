@@ -27,6 +27,8 @@ pub struct ElectionView {
     pub term: Term,
     /// The leader's record as last read; its own for a leader.
     pub leader: Option<LeaderRecord>,
+    /// When the coordinator last told of it, in boot time; the machine itself does not keep it.
+    pub seen_at: Option<Moment>,
 }
 
 /// The whole of leadership at this replica.
@@ -136,5 +138,6 @@ fn view_of(election: &Election) -> ElectionView {
         accepted,
         term,
         leader: election.seen.as_ref().and_then(|seen| seen.leader.as_ref()).and_then(|leader| leader.record.clone()),
+        seen_at: None,
     }
 }

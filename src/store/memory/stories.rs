@@ -133,11 +133,21 @@ impl MemoryState {
         refused
     }
 
+    /// Those that found this term in force, and of those that look at no term what was done on its election, or on none, from its
+    /// acceptance to the next one's; but for imports, and cordons of other replicas.
     fn acts_under(&self, view: &TermView) -> Vec<ActView> {
-        let led_at = |at| view.accepted_at < at && view.ended_at.is_none_or(|ended_at| at <= ended_at);
-        let under = self.acts.iter().filter(|act| {
-            let of_it = act.election.as_ref() == Some(&view.election) && act.view.term == Some(view.term);
-            of_it || (act.view.action == "cordon" && act.view.target == view.replica && led_at(act.view.at))
+        let accepted = self.terms.iter().map(|row| &row.view).filter(|other| other.election == view.election);
+        let next = accepted.map(|other| other.accepted_at).filter(|at| *at > view.accepted_at).min();
+        let under = self.acts.iter().filter(|act| match (&act.election, act.view.term) {
+            (Some(election), Some(term)) => *election == view.election && term == view.term,
+            (None, Some(_)) => false,
+            (election, None) => {
+                election.as_ref().is_none_or(|election| *election == view.election)
+                    && act.view.action != "import"
+                    && (!["cordon", "uncordon"].contains(&act.view.action.as_str()) || act.view.target == view.replica)
+                    && act.view.at >= view.accepted_at
+                    && next.is_none_or(|next| act.view.at < next)
+            }
         });
         under.take(usize::try_from(STORY_ACTS).unwrap_or(usize::MAX)).map(|act| act.view.clone()).collect()
     }

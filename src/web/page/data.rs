@@ -38,8 +38,8 @@ pub struct ElectionLine {
     pub leads_for: Option<Duration>,
     /// Where this replica stands.
     pub phase: &'static str,
-    /// Who leads by the coordinator, with the term.
-    pub leader: Option<(String, i64)>,
+    /// Who leads by the coordinator, with the term; nobody, perhaps. None: it was not asked yet.
+    pub leader: Option<Aged<Option<(String, i64)>>>,
 }
 
 /// A job of the schedule in force, with its next tick.

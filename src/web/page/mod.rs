@@ -3,7 +3,7 @@
 //! Invariants:
 //! - It is made of what is in memory; each part from elsewhere says how old it is.
 //! - Text is escaped by the template. Nothing of money, merchants or receivers' bodies is on it: units and payouts are shown
-//!   by their ids and keys.
+//!   by their ids and keys, errors by their class.
 //! - The policy that goes with it lets nothing be loaded but what it brings along.
 
 mod data;

@@ -5,14 +5,19 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use maud::{Markup, html};
 
-use super::data::{Details, Page};
+use super::data::{Details, ElectionLine, Page};
 use crate::domain::ElectionName;
 use crate::store::{
     ActView, Cordon, ElectionStatus, FenceReject, JobStatus, PayoutView, RunSummary, TermView, UnitView,
 };
+use crate::web::told::{class_of, reason_of, why_of};
 
 /// Rows of each list; more are one command away.
 const ROWS: usize = 12;
+
+/// The columns of the elections. The store and the coordinator are asked apart, and either may be out of reach.
+const ELECTIONS: [&str; 6] =
+    ["election", "leader accepted by the store", "since", "leader by the coordinator", "halted", "this replica"];
 
 /// A figure's age in words.
 fn age(of: Duration) -> Markup {
@@ -86,13 +91,9 @@ pub(super) fn elections(page: &Page) -> Markup {
             });
             html! {
                 th scope="row" { (line.election) }
-                td {
-                    @match &line.leader {
-                        Some((leader, term)) => { code { (leader) } ", term " (term) }
-                        None => { span.bad { "nobody" } }
-                    }
-                }
+                td { (accepted(stored)) }
                 td { (time_or_dash(stored.and_then(|stored| stored.accepted_at))) }
+                td { (leads_by_the_coordinator(line)) }
                 td.words[stored.is_some_and(|stored| stored.fence.halt.is_some())] { (halted(stored)) }
                 td {
                     @match line.leads_for {
@@ -105,13 +106,37 @@ pub(super) fn elections(page: &Page) -> Markup {
         .collect();
     html! {
         h2 { "Elections" @if let Some(status) = &page.status { (age(status.age)) } }
-        (table("Elections", &["election", "leader", "since", "halted", "this replica"], &rows))
+        (table("Elections", &ELECTIONS, &rows))
         @if let (Some(details), Some(status)) = (&page.details, &page.status) {
             h2 { "Terms, newest first" (age(details.age)) }
             ol.strip {
                 @for term in details.value.history.terms.iter().take(ROWS) { (term_card(term, status.value.now)) }
             }
         }
+    }
+}
+
+/// Whom the store accepted last.
+fn accepted(stored: Option<&ElectionStatus>) -> Markup {
+    let Some(stored) = stored else { return html! { "–" } };
+    html! {
+        @match &stored.leader {
+            Some(leader) => { code { (leader) } ", term " (stored.fence.holder.term) }
+            None => { "nobody yet" }
+        }
+        @if let Some(reason) = &stored.ended { ", " span.warn { "ended" } ": " (reason.replace('_', " ")) }
+    }
+}
+
+/// Who leads by the coordinator, with an age of its own: a replica that is cut off from it knows of nobody since.
+fn leads_by_the_coordinator(line: &ElectionLine) -> Markup {
+    let Some(seen) = &line.leader else { return html! { span.warn { "not asked yet" } } };
+    html! {
+        @match &seen.value {
+            Some((leader, term)) => { code { (leader) } ", term " (term) }
+            None => { span.bad { "nobody" } }
+        }
+        (age(seen.age))
     }
 }
 
@@ -224,7 +249,7 @@ fn run(run: &RunSummary) -> Markup {
         td {
             (run.state.as_str().replace('_', " "))
             @if run.overdue { " " span.bad { "overdue" } }
-            @if let Some(why) = &run.why { ": " (why) }
+            @if let Some(why) = why_of(run) { ": " (why) }
         }
         td {
             @if run.units.total > 0 {
@@ -260,7 +285,10 @@ pub(super) fn trouble(page: &Page) -> Markup {
     html! {
         h2 { "Units set aside, oldest first" (age(details.age)) }
         @if aside.is_empty() { p { "None." } }
-        @else { (table("Units set aside", &["unit", "attempts", "error"], &aside)) }
+        @else {
+            (table("Units set aside", &["unit", "attempts", "error"], &aside))
+            p.quiet { "What each error says: " code { "bursar units list --state set_aside" } }
+        }
         (more(set_aside.len(), "bursar units list --state set_aside"))
         h2 { "Payouts in doubt or held" (age(details.age)) }
         @if doubt.is_empty() { p { "None." } }
@@ -282,7 +310,7 @@ fn unit(unit: &UnitView) -> Markup {
     html! {
         th scope="row" { "run " (unit.run) ", unit " (unit.id) }
         td { (unit.attempts) }
-        td.words { (unit.last_error.as_deref().unwrap_or("–")) }
+        td.words { (unit.last_error.as_deref().map_or_else(|| "–".to_owned(), class_of)) }
     }
 }
 
@@ -312,12 +340,12 @@ fn refusal(reject: &FenceReject) -> Markup {
     }
 }
 
-/// What an operator did. Of acts on merchants not on which: their ids are not for this port.
+/// What an operator did. Of acts on merchants not on which, and of acts on money not why: that is not for this port.
 fn deed(act: &ActView) -> Markup {
     let shows_target = !act.action.starts_with("merchant") && !act.action.starts_with("import");
     html! {
         (time(act.at)) ": " (act.by) ", " strong { (act.action) }
         @if shows_target { " " (act.target) }
-        @if let Some(reason) = &act.reason { ": " (reason) }
+        @if let Some(reason) = reason_of(act) { ": " (reason) }
     }
 }

@@ -5,9 +5,12 @@ use uuid::Uuid;
 
 use super::parts::words;
 use super::*;
+use crate::domain::unit::UnitState;
 use crate::domain::{Claim, ElectionName, ReplicaId, TenureId, Term};
 use crate::leadership::{LeaseId, ReplicaRecord};
-use crate::store::{ActView, Cordon, FenceHolder, FenceReject, HistoryView, StatusView};
+use crate::store::{
+    ActView, Cordon, ElectionStatus, Fence, FenceHolder, FenceReject, HistoryView, StatusView, UnitView,
+};
 
 fn tenure() -> TenureId {
     TenureId(Uuid::nil())
@@ -58,7 +61,7 @@ fn page() -> Page {
             election: "settlement".to_owned(),
             leads_for: Some(Duration::from_millis(8400)),
             phase: "active",
-            leader: Some(("r2".to_owned(), 8)),
+            leader: Some(Aged { value: Some(("r2".to_owned(), 8)), age: Duration::from_secs(40) }),
         }],
         ..Page::nothing_known("r2")
     }
@@ -116,6 +119,48 @@ fn a_replica_that_an_operator_cordoned_says_so_and_why() {
     let of_it = cordoned("r1");
     assert!(of_it.contains("nothing: cordoned</span>: its &lt;host&gt; is drained"), "{of_it}");
     assert!(cordoned("r3").contains("nothing now"), "another one is");
+}
+
+#[test]
+fn the_stores_leader_and_the_coordinators_stand_beside_each_other_each_with_its_own_age() {
+    let mut page = page();
+    let election = ElectionName::new("settlement").expect("a name");
+    let fence = Fence { holder: FenceHolder { term: term(9), tenure_id: tenure() }, halt: None };
+    let (leader, accepted_at) = (Some("r3".to_owned()), Some(DateTime::UNIX_EPOCH));
+    let status = page.status.as_mut().expect("read");
+    status.value.elections = vec![ElectionStatus { election, fence, leader, accepted_at, ended: None }];
+    let text = render(&page);
+    for said in [
+        "<code>r3</code>, term 9</td><td><time datetime=\"1970-01-01T00:00:00Z\">",
+        "<code>r2</code>, term 8<span class=\"age\"> (as of 40 s ago)</span>",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+#[test]
+fn of_errors_only_the_class_is_shown_and_of_acts_on_money_no_reason() {
+    let mut page = page();
+    let details = &mut page.details.as_mut().expect("read").value;
+    details.set_aside = vec![UnitView {
+        id: 5,
+        run: 4,
+        key: "EUR:merchant-17".to_owned(),
+        state: UnitState::SetAside,
+        attempts: 3,
+        next_attempt_at: None,
+        last_error: Some("exit 3: nothing was done: merchant-17 owes 123.45".to_owned()),
+        term: None,
+        net: None,
+        ended_at: None,
+        instructions: Vec::new(),
+    }];
+    for act in &mut details.history.acts {
+        act.reason = Some(format!("reason of {}: merchant-17", act.action));
+    }
+    let text = render(&page);
+    assert!(text.contains(">exit 3<") && text.contains("reason of halt"), "{text}");
+    assert!(!text.contains("123.45") && !text.contains("reason of merchant hold"), "{text}");
 }
 
 #[test]

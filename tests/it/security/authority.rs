@@ -55,10 +55,15 @@ impl Authority {
 
     /// A certificate for these names and addresses, for servers and clients alike.
     pub fn sign(&self, serial: u64, names: &[&str], lifetime: Duration) -> Pair {
+        self.sign_as(&format!("number {serial}"), serial, names, lifetime)
+    }
+
+    /// The same with a common name, which servers take for a user's.
+    pub fn sign_as(&self, common_name: &str, serial: u64, names: &[&str], lifetime: Duration) -> Pair {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names and addresses");
         params.serial_number = Some(SerialNumber::from(serial));
-        params.distinguished_name.push(DnType::CommonName, format!("number {serial}"));
+        params.distinguished_name.push(DnType::CommonName, common_name);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         // etcd's own gateway is a client of its server, with the server's certificate.
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use etcd_client::Permission;
 
-use super::authority::{Authority, LONG};
+use super::authority::{Authority, LONG, Pair};
 use super::secure_etcd::SecureEtcd;
 use super::{path, prepared};
 use crate::support::replica::{quoted, replace};
@@ -25,14 +25,32 @@ struct Ground {
 /// An etcd behind TLS that asks for users, and a replica whose password is in a file.
 async fn ground(args: &[&str], replicas: usize) -> Ground {
     let authority = Authority::new("of etcd");
+    ground_of(&authority, None, args, replicas).await
+}
+
+/// One that asks for certificates of clients too. etcd takes a common name for a user's where nothing else says who asks; those
+/// here are nobody's.
+async fn mutual(args: &[&str]) -> Ground {
+    let authority = Authority::new("of etcd and its clients");
+    let own = authority.sign(2, &[], LONG);
+    let ca = authority.file().display().to_string();
+    let args = [&["--client-cert-auth", "--trusted-ca-file", &ca], args].concat();
+    ground_of(&authority, Some(&own), &args, 1).await
+}
+
+async fn ground_of(authority: &Authority, own: Option<&Pair>, args: &[&str], replicas: usize) -> Ground {
     let server = authority.sign(1, &["127.0.0.1"], LONG);
-    let etcd = SecureEtcd::start(&authority.file(), &server, None, args);
+    let etcd = SecureEtcd::start(&authority.file(), &server, own, args);
     let cluster = prepared(replicas).await;
     let password = scratch::folder("password").join("etcd");
     replace(&password, "the right one\n");
     for replica in cluster.replicas() {
         replica.set("coordinator", "endpoints", &etcd.endpoints());
         replica.set("coordinator.tls", "ca", &path(&authority.file()));
+        if let Some(own) = own {
+            replica.set("coordinator.tls", "cert", &path(&own.cert));
+            replica.set("coordinator.tls", "key", &path(&own.key));
+        }
         replica.set("coordinator.auth", "user", &quoted(USER));
         replica.set("coordinator.auth", "password_file", &path(&password));
     }
@@ -60,25 +78,45 @@ async fn leads_through_tokens(ground: &Ground) {
     replica.assert_still_leads(term).await;
 }
 
+/// Tokens that a member keeps.
+fn simple() -> [String; 4] {
+    ["--auth-token", "simple", "--auth-token-ttl", &TOKEN.to_string()].map(str::to_owned)
+}
+
+/// Tokens that are signed: each ends when it says, however often it was used.
+fn signed() -> [String; 2] {
+    let key = scratch::folder("jwt").join("jwt.key");
+    std::fs::write(&key, "one that signs tokens").expect("the folder is new");
+    ["--auth-token".to_owned(), format!("jwt,priv-key={},sign-method=HS256,ttl={TOKEN}s", key.display())]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_outlives_tokens_that_are_kept_by_the_member() {
-    let ttl = TOKEN.to_string();
-    leads_through_tokens(&ground(&["--auth-token", "simple", "--auth-token-ttl", &ttl], 1).await).await;
+    leads_through_tokens(&ground(&simple().each_ref().map(String::as_str), 1).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_outlives_tokens_whose_end_stands_in_them() {
-    // A signed token ends when it says, however often it was used.
-    let folder = scratch::folder("jwt");
-    let key = folder.join("jwt.key");
-    std::fs::write(&key, "one that signs tokens").expect("the folder is new");
-    let token = format!("jwt,priv-key={},sign-method=HS256,ttl={TOKEN}s", key.display());
-    leads_through_tokens(&ground(&["--auth-token", &token], 1).await).await;
+    leads_through_tokens(&ground(&signed().each_ref().map(String::as_str), 1).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_whose_certificate_is_no_users_outlives_tokens_of_either_kind() {
+    leads_through_tokens(&mutual(&simple().each_ref().map(String::as_str)).await).await;
+    leads_through_tokens(&mutual(&signed().each_ref().map(String::as_str)).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_roles_and_passwords_change_without_a_change_of_leader() {
-    let mut ground = ground(&["--auth-token", "simple"], 1).await;
+    outlives_changes(ground(&["--auth-token", "simple"], 1).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_roles_and_passwords_change_behind_certificates_that_are_no_users() {
+    outlives_changes(mutual(&["--auth-token", "simple"]).await).await;
+}
+
+async fn outlives_changes(mut ground: Ground) {
     let replica = ground.cluster.replica(0);
     replica.start();
     let term = replica.wait_leads().await;

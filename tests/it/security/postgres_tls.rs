@@ -17,8 +17,8 @@ const CLOSED: &str =
     "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhostssl all bursar 127.0.0.1/32 scram-sha-256\n";
 
 /// A server behind TLS.
-struct Secured {
-    server: Postgres,
+pub(super) struct Secured {
+    pub(super) server: Postgres,
     hba: PathBuf,
     own: Pair,
 }
@@ -26,6 +26,11 @@ struct Secured {
 impl Secured {
     /// With that certificate, and still open to all.
     fn start(certificate: &Pair) -> Self {
+        Self::start_with(certificate, &[])
+    }
+
+    /// The same with further settings.
+    pub(super) fn start_with(certificate: &Pair, more: &[&str]) -> Self {
         let own = Pair::places("postgres-tls");
         let hba = scratch::folder("hba").join("pg_hba.conf");
         fs::write(&hba, OPEN).expect("the folder is new");
@@ -33,14 +38,19 @@ impl Secured {
         let of = |name: &str, file: &std::path::Path| format!("{name}={}", file.display());
         let settings =
             ["ssl=on".to_owned(), of("ssl_cert_file", &own.cert), of("ssl_key_file", &own.key), of("hba_file", &hba)];
-        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let settings: Vec<&str> = settings.iter().map(String::as_str).chain(more.iter().copied()).collect();
         Self { server: Postgres::start_with(&settings, &[]), hba, own }
     }
 
     /// Asks for TLS and this password from now on.
     fn close(&self, password: &str) {
         self.password(password);
-        fs::write(&self.hba, CLOSED).expect("the file is ours");
+        self.ask_for(CLOSED);
+    }
+
+    /// Asks whoever connects for what these rules say.
+    pub(super) fn ask_for(&self, rules: &str) {
+        fs::write(&self.hba, rules).expect("the file is ours");
         self.server.psql("select pg_reload_conf()");
     }
 
@@ -55,7 +65,7 @@ impl Secured {
     }
 
     /// Ends what is open: whoever goes on has to get in again.
-    fn end_sessions(&self) {
+    pub(super) fn end_sessions(&self) {
         self.server.psql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'bursar'");
     }
 }
@@ -67,7 +77,7 @@ fn put(certificate: &Pair, own: &Pair) {
 }
 
 /// Replicas with the store and the elections there, not started.
-async fn replicas(count: usize, secured: &Secured) -> Cluster {
+pub(super) async fn replicas(count: usize, secured: &Secured) -> Cluster {
     Setup::new(count, IDLE).steady().on(Kept::PostgresAlone).on_postgres(&secured.server).prepare().await
 }
 

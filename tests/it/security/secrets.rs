@@ -2,6 +2,7 @@
 //! for them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use super::authority::{Authority, LONG};
 use super::secure_etcd::SecureEtcd;
@@ -58,6 +59,46 @@ fn said_by_commands(replica: &Replica) -> Vec<(String, String)> {
     commands.iter().map(say).collect()
 }
 
+/// Jobs whose units end in words of others: a program's on its standard error, and a statement's. Nothing of the business is in
+/// their own text, which logs may hold.
+const TALKATIVE: &str = "
+[[job]]
+name = \"program\"
+cron = \"0 0 1 1 *\"
+handler = \"command\"
+[job.command]
+units = '''select 'u' as key, '{}'::jsonb as payload'''
+program = \"PROGRAM\"
+[[job]]
+name = \"statement\"
+cron = \"0 0 1 1 *\"
+handler = \"sql\"
+[job.retry]
+max_attempts = 1
+[job.sql]
+units = '''select 'u' as key, '{}'::jsonb as payload'''
+settle = '''select app.fail() from bursar_batch'''
+";
+
+/// The program of the first, which says whose and how much.
+fn program() -> std::path::PathBuf {
+    let program = scratch::folder("program").join("settle");
+    fs::write(&program, format!("#!/bin/sh\necho '{} owes {}' >&2\nexit 3\n", BUSINESS[0], BUSINESS[1]))
+        .expect("the folder is new");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    program
+}
+
+/// The function of the second.
+fn failing() -> String {
+    format!(
+        "create schema app; grant usage on schema app to public;
+         create function app.fail() returns int language plpgsql as $$
+         begin raise exception '{} owes {}'; end $$",
+        BUSINESS[0], BUSINESS[1]
+    )
+}
+
 struct Ground {
     server: Postgres,
     _etcd: SecureEtcd,
@@ -83,8 +124,10 @@ async fn ground() -> Ground {
     let signed = format!("[{}, {}]", path(&files.join("one")), path(&files.join("two")));
     let job =
         LedgerJob::new("daily").paying(&receiver.url()).payout("idempotent", "true").payout("secret_files", &signed);
-    let setup = Setup::new(2, &job.text()).steady().on_postgres(&server).key("log", "level", "\"trace\"");
+    let schedule = job.text() + &TALKATIVE.replace("PROGRAM", &program().to_string_lossy());
+    let setup = Setup::new(2, &schedule).steady().on_postgres(&server).key("log", "level", "\"trace\"");
     let cluster = setup.prepare().await;
+    cluster.database().execute(&failing()).await;
     etcd.with_user("bursar", OF_ETCD, cluster.prefix()).await;
     server.psql(&format!("alter role bursar password '{OF_THE_DATABASE}'"));
     let closed = "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
@@ -123,6 +166,22 @@ async fn no_secret_is_in_a_log_an_answer_a_command_or_the_process_list_whatever_
         (paid == 2).then_some(())
     })
     .await;
+    // Units that fail in the words of others, and an operator who names the merchant.
+    for job in ["program", "statement"] {
+        cluster.run_now(job).await;
+    }
+    let reason = format!("{} owes {}", BUSINESS[0], BUSINESS[1]);
+    cluster.command(&["merchant", "hold", BUSINESS[0], "--reason", &reason]).ok();
+    for (what, whole) in [("exit 3", "program"), ("SQLSTATE P0001", "statement")] {
+        eventually(READY, &format!("the page tells the class of the error of {whole}"), async || {
+            let url = format!("http://127.0.0.1:{}/", from_files.http_port());
+            let page = reqwest::get(url).await.ok()?.text().await.ok()?;
+            (page.contains(what) && page.contains("merchant hold")).then_some(())
+        })
+        .await;
+    }
+    let whole = cluster.command(&["units", "list", "--state", "set_aside"]).ok().stdout;
+    assert_eq!(whole.matches(BUSINESS[1]).count(), 2, "whoever has a role reads all of it: {whole}");
     // Passwords that do not fit any more, in the file and at the servers, and sessions that end.
     replace(&ground.files.join("db"), WRONG);
     replace(&ground.files.join("etcd"), WRONG);

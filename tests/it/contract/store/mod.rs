@@ -171,7 +171,8 @@ macro_rules! contract {
                     a_call_that_was_final_without_effect_is_retried_under_a_key_of_its_own,
                     a_held_call_of_a_receiver_that_is_idempotent_is_retried_under_its_key_and_in_doubt;
                 stories:
-                    a_term_is_told_with_what_it_found_did_and_was_refused;
+                    a_term_is_told_with_what_it_found_did_and_was_refused,
+                    an_act_that_looks_at_no_term_stands_in_the_story_of_the_one_that_was_in_force;
                 wishes:
                     a_cordon_is_of_one_replica_put_once_lifted_once_and_written_down_each_time,
                     a_transfer_is_asked_of_the_term_in_force_and_means_nothing_to_the_next;

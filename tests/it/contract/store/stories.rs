@@ -1,11 +1,12 @@
 //! The stories of terms: what is noted of a promotion, and what is summed up of a term from its rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bursar::store::{Promotion, Recovery, SettleOutcome, StoryFilter, TakenOver, TermStory};
+use bursar::domain::{Claim, ElectionName};
+use bursar::store::{Promotion, Recovery, RequestKind, SettleOutcome, StoryFilter, TakenOver, TermStory};
 
-use super::bench::{Bench, LATER, actor, charge, claim, election, fenced, fresh, mark, mine, probe};
+use super::bench::{Bench, LATER, actor, capture, charge, claim, election, fenced, fresh, mark, mine, probe};
 
 async fn told(bench: &Bench, term: Option<i64>, limit: u32) -> Vec<TermStory> {
     bench.store.stories(&StoryFilter { election: None, term, limit }).await.expect("an answer")
@@ -78,7 +79,33 @@ pub async fn a_term_is_told_with_what_it_found_did_and_was_refused(bench: &Bench
     assert_eq!(told(bench, Some(3), 10).await, std::slice::from_ref(older));
     assert_eq!(told(bench, None, 1).await, std::slice::from_ref(newer));
     assert_eq!(told(bench, Some(4), 10).await, []);
-    let other = bursar::domain::ElectionName::new("other").expect("a name");
+    let other = ElectionName::new("other").expect("a name");
     let of_other = StoryFilter { election: Some(other), term: None, limit: 10 };
     assert_eq!(bench.store.stories(&of_other).await.expect("an answer"), []);
+}
+
+pub async fn an_act_that_looks_at_no_term_stands_in_the_story_of_the_one_that_was_in_force(bench: &Bench) {
+    let cordon = async |cordoned| bench.store.cordon("replica-a", cordoned, "a drill", &actor()).await.expect("done");
+    cordon(true).await;
+    let first = bench.lead_of(&claim(3)).await;
+    let run = bench.planned(first.as_ref(), probe("job"), &["a"]).await;
+    bench.import("psp", vec![capture("1", "m", "EUR", "1.00")]).await;
+    let retry = RequestKind::RetryUnits { run: run.id, keys: BTreeSet::new() };
+    bench.store.request(&retry, &actor(), Some("mended")).await.expect("filed");
+    bench.store.hold_merchant("m", "a question", &actor()).await.expect("held");
+    cordon(false).await;
+    // Of another election, which has a leader of its own.
+    let other = Claim { election: ElectionName::new("other").expect("a name"), ..claim(9) };
+    bench.accepted(&other).await;
+    bench.lead(7).await;
+    bench.store.release_merchant("m", "answered", &actor()).await.expect("released");
+
+    let of = async |election: &ElectionName, term| {
+        let filter = StoryFilter { election: Some(election.clone()), term: Some(term), limit: 1 };
+        let story = bench.store.stories(&filter).await.expect("an answer").remove(0);
+        story.acts.iter().map(|act| act.action.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&election(), 3).await, ["units retry", "merchant hold", "uncordon"], "without what came before");
+    assert_eq!(of(&election(), 7).await, ["merchant release"]);
+    assert_eq!(of(&other.election, 9).await, ["merchant release"], "what is on no election is in each one's");
 }
