@@ -331,8 +331,8 @@ FLEET = board(
                   [(f"count by (fingerprint) (bursar_schedule_info{{{OF}}})", "{{fingerprint}}")], stacked=True, decimals=0),
             lines("Changes of the schedule file", "Changes that replicas have taken over, or refused while the old schedule goes on.", "short",
                   [(f"sum by (outcome) (increase(bursar_schedule_reloads_total{{{OF}}}[$__rate_interval]))", "{{outcome}}")], bars=True),
-            lines("Starts", "Starts of each replica, told by renewals that are counted from 0 again.", "short",
-                  [(f"resets(bursar_lease_renewal_seconds_count{{{OF}}}[15m])", "{{instance}}, in 15 minutes")], bars=True, decimals=0),
+            lines("Starts", "Starts of each replica, told by the times at which its processes started.", "short",
+                  [(f"changes(bursar_start_time_seconds{{{OF}}}[15m])", "{{instance}}, in 15 minutes")], bars=True, decimals=0),
         ]),
         ("Coordinator", [
             timeline("Coordinator answers", "Whether the coordinator answers each replica.", [(f"bursar_coordinator_up{{{OF}}}", "{{instance}}")],

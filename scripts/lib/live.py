@@ -237,6 +237,17 @@ class Live:
         self.receiver.status = 200
         threading.Thread(target=self.receiver.serve_forever, daemon=True).start()
 
+    def close_receiver(self):
+        self.receiver.shutdown()
+        self.receiver.server_close()
+
+    def open_receiver(self):
+        """The same port again."""
+        port = self.receiver.server_address[1]
+        self.receiver = Server(("127.0.0.1", port), Receiver)
+        self.receiver.status = 200
+        threading.Thread(target=self.receiver.serve_forever, daemon=True).start()
+
     def start_prometheus(self):
         self.prometheus_port = free_port()
         config = {

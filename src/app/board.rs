@@ -57,6 +57,8 @@ pub(super) struct Board {
     address: OnceLock<String>,
     elections: Vec<ElectionName>,
     started_at: Moment,
+    /// The same by the wall clock, to be shown, seconds since 1970.
+    started_seconds: i64,
     last_beat: AtomicU64,
     draining: AtomicBool,
     in_flight: AtomicI64,
@@ -88,6 +90,7 @@ impl Board {
             address: OnceLock::new(),
             elections,
             started_at: now,
+            started_seconds: clock::wall().timestamp(),
             last_beat: AtomicU64::new(nanos(now)),
             draining: AtomicBool::new(false),
             in_flight: AtomicI64::new(0),
@@ -253,6 +256,7 @@ impl Board {
             store_skew_ms,
             in_flight_units: u64::try_from(self.in_flight.load(Ordering::Relaxed)).unwrap_or(0),
             schedule_fingerprint,
+            started_seconds: self.started_seconds,
         }
     }
 }

@@ -14,6 +14,12 @@ pub struct StoreFigures {
     pub units: Vec<(JobName, UnitState, u64)>,
     /// Instructions by state, final ones left out.
     pub payouts: Vec<(InstructionState, u64)>,
+    /// Age of the oldest payout that is pending and could be sent, seconds: its job sends by HTTP, it waits for no release, and
+    /// its merchant is not on hold. 0 where there is none.
+    pub oldest_payout_seconds: u64,
+    /// Receivers that are stopped, of all elections: those that are tried again by themselves, and those that wait for an
+    /// operator.
+    pub receivers_stopped: (u64, u64),
     /// Runs past their deadline.
     pub runs_overdue: u64,
     /// Age of the oldest pending unit, seconds; 0 where there is none.

@@ -51,6 +51,8 @@ pub struct Observation {
     pub in_flight_units: u64,
     /// The schedule in force; empty before there is one.
     pub schedule_fingerprint: String,
+    /// When this process started, by its wall clock, seconds since 1970.
+    pub started_seconds: i64,
 }
 
 /// Writes one family after the other in Prometheus' text format.
@@ -136,6 +138,7 @@ impl Observation {
         self.render_figures(&mut page, &jobs);
         page.by(series::SCHEDULE_INFO, "fingerprint", [(self.schedule_fingerprint.as_str(), 1.0)]);
         page.by(series::BUILD_INFO, "version", [(env!("CARGO_PKG_VERSION"), 1.0)]);
+        page.one(series::START_TIME, self.started_seconds);
     }
 
     fn election(&self, name: &ElectionName) -> Option<&ElectionObservation> {
@@ -159,6 +162,9 @@ impl Observation {
         by_election(series::RUN_OVERDUE, |seen| seen.figures().map_or(0.0, |figures| number(figures.runs_overdue)));
         by_election(series::OLDEST_PENDING, |seen| {
             seen.figures().map_or(0.0, |figures| number(figures.oldest_pending_seconds))
+        });
+        by_election(series::OLDEST_PAYOUT, |seen| {
+            seen.figures().map_or(0.0, |figures| number(figures.oldest_payout_seconds))
         });
         by_election(series::HELD_BACK, |seen| {
             seen.figures().map_or(0.0, |figures| number(figures.ticks_held_back_seconds))
@@ -194,7 +200,10 @@ impl Observation {
             (state.as_str(), number(figures.iter().map(of).sum()))
         };
         page.by(series::PAYOUTS, "state", open.map(payouts));
-        // The store's record is of all elections: every leader reads the same number.
+        // The store's records of receivers and of rejects are of all elections: every leader reads the same numbers.
+        let stopped = figures.iter().map(|figures| figures.receivers_stopped).max().unwrap_or_default();
+        let by_end = [("false", number(stopped.0)), ("true", number(stopped.1))];
+        page.by(series::RECEIVERS_STOPPED, "needs_resume", by_end);
         let rejects = figures.iter().map(|figures| figures.fencing_rejects).max().unwrap_or(0);
         page.one(series::REJECTS_RECORDED, rejects);
     }
@@ -218,6 +227,8 @@ mod tests {
             runs: vec![(job.clone(), RunState::Open, 2)],
             units: vec![(job, UnitState::Pending, 7)],
             payouts: vec![(InstructionState::Pending, 3)],
+            oldest_payout_seconds: 1200,
+            receivers_stopped: (2, 1),
             runs_overdue: 1,
             oldest_pending_seconds: 9,
             ticks_held_back_seconds: 3600,
@@ -237,6 +248,7 @@ mod tests {
             session_state: "live",
             store_skew_ms: -1250,
             schedule_fingerprint: "a\"b".into(),
+            started_seconds: 1_800_000_000,
             ..Observation::default()
         }
     }
@@ -269,6 +281,10 @@ mod tests {
                 "bursar_units{job=\"daily\",state=\"pending\"} 7",
                 "bursar_units{job=\"daily\",state=\"set_aside\"} 0",
                 "bursar_payouts{state=\"pending\"} 3",
+                "bursar_oldest_payout_seconds{election=\"settlement\"} 1200",
+                "bursar_receivers_stopped{needs_resume=\"false\"} 2",
+                "bursar_receivers_stopped{needs_resume=\"true\"} 1",
+                "bursar_start_time_seconds 1800000000",
                 "bursar_fencing_rejects_recorded 4",
                 "bursar_ticks_held_back_seconds{election=\"settlement\"} 3600",
                 "bursar_store_clock_skew_seconds -1.250",
@@ -294,6 +310,10 @@ mod tests {
                 "bursar_runs{job=\"daily\",state=\"open\"} 0",
                 "bursar_units{job=\"daily\",state=\"pending\"} 0",
                 "bursar_payouts{state=\"pending\"} 0",
+                "bursar_oldest_payout_seconds{election=\"settlement\"} 0",
+                "bursar_receivers_stopped{needs_resume=\"false\"} 0",
+                "bursar_receivers_stopped{needs_resume=\"true\"} 0",
+                "bursar_start_time_seconds 1800000000",
                 "bursar_fencing_rejects_recorded 0",
             ],
         );

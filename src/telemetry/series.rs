@@ -110,6 +110,10 @@ series! {
         "Seconds since the oldest run with pending units was opened; 0 where there is none or this replica does not lead.";
     PAYOUTS = "payouts", Kind::Gauge,
         "Payouts that are not final; 0 where this replica does not lead.";
+    OLDEST_PAYOUT = "oldest_payout_seconds", Kind::Gauge,
+        "Seconds since the oldest payout was written that is pending and could be sent over HTTP; 0 where there is none or this replica does not lead.";
+    RECEIVERS_STOPPED = "receivers_stopped", Kind::Gauge,
+        "Receivers that are stopped, by whether only an operator ends it, of all elections; 0 where this replica does not lead.";
     PAYOUT_ATTEMPTS = "payout_attempts_total", Kind::Counter,
         "Tries at instructions by outcome.";
     SCHEDULE_INFO = "schedule_info", Kind::Gauge,
@@ -120,4 +124,6 @@ series! {
         "1 while the election is halted, as far as this replica knows.";
     BUILD_INFO = "build_info", Kind::Gauge,
         "1 for the version that runs.";
+    START_TIME = "start_time_seconds", Kind::Gauge,
+        "When this process started, by this machine's wall clock, seconds since 1970.";
 }

@@ -26,8 +26,15 @@ fn assert_leads_nothing(metrics: &Metrics) {
         assert_eq!(metrics.all(name).len(), 1, "{name} is there, once");
         assert!(metrics.sum(name).abs() < f64::EPSILON, "{name} is 0");
     }
-    for name in ["bursar_runs", "bursar_units", "bursar_payouts", "bursar_run_overdue", "bursar_oldest_pending_seconds"]
-    {
+    for name in [
+        "bursar_runs",
+        "bursar_units",
+        "bursar_payouts",
+        "bursar_run_overdue",
+        "bursar_oldest_pending_seconds",
+        "bursar_oldest_payout_seconds",
+        "bursar_receivers_stopped",
+    ] {
         assert!(!metrics.all(name).is_empty(), "{name} is there");
         assert!(metrics.sum(name).abs() < f64::EPSILON, "{name} is 0");
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::rows::{Instruction, Run, Unit};
+use super::rows::{Instruction, Released, Run, Unit};
 use super::state::MemoryState;
 use crate::domain::ElectionName;
-use crate::domain::instruction::InstructionKind;
+use crate::domain::instruction::{InstructionKind, InstructionState};
+use crate::domain::job::{HandlerDefinition, PayoutDefinition};
 use crate::domain::money::Currency;
 use crate::domain::run::RunKind;
 use crate::domain::unit::UnitState;
@@ -279,7 +280,7 @@ impl MemoryState {
         }
         figures.runs = runs.into_iter().map(|((job, _), (state, count))| (job, state, count)).collect();
         figures.units = units.into_iter().map(|((job, _), (state, count))| (job, state, count)).collect();
-        for state in crate::domain::instruction::InstructionState::ALL {
+        for state in InstructionState::ALL {
             let mine = |found: &&Instruction| {
                 found.kind == InstructionKind::Payout && found.election == *election && found.state == state
             };
@@ -288,12 +289,37 @@ impl MemoryState {
                 figures.payouts.push((state, count));
             }
         }
+        figures.oldest_payout_seconds = self.oldest_payout(election, now);
+        for stop in self.receivers.values().filter_map(|receiver| receiver.stop.as_ref()) {
+            let (again, needs_resume) = &mut figures.receivers_stopped;
+            *(if stop.needs_resume { needs_resume } else { again }) += 1;
+        }
         figures.fencing_rejects = self.rejects.len() as u64;
         let ahead = self.jobs.values().filter(|job| job.election == *election && job.removed_at.is_none());
         let ahead = ahead.map(|job| (job.evaluated_until - now).num_seconds()).max().unwrap_or(0);
         figures.ticks_held_back_seconds = u64::try_from(ahead).unwrap_or(0);
         figures.halted = self.fences.get(election).is_some_and(|row| row.halt.is_some());
         figures
+    }
+
+    /// The age of the oldest payout that could be sent, in seconds.
+    fn oldest_payout(&self, election: &ElectionName, now: DateTime<Utc>) -> u64 {
+        let sends = |job: i64| match self.jobs.get(&job).map(|row| &row.definition.handler) {
+            Some(HandlerDefinition::Ledger(ledger)) => matches!(ledger.payout, PayoutDefinition::Http(_)),
+            _ => false,
+        };
+        let on_hold =
+            |found: &Instruction| found.payout.as_ref().is_some_and(|payout| self.holds.contains_key(&payout.0));
+        let waits = |found: &&Instruction| {
+            found.kind == InstructionKind::Payout
+                && found.election == *election
+                && found.state == InstructionState::Pending
+                && found.release != Released::Waiting
+                && !on_hold(found)
+                && sends(found.job_id)
+        };
+        let oldest = self.instructions.values().filter(waits).map(|found| found.created_at).min();
+        oldest.map_or(0, |since| u64::try_from((now - since).num_seconds()).unwrap_or(0))
     }
 
     /// Payouts among the instructions, for the audit.

@@ -36,10 +36,12 @@ async fn read(connection: &mut PgConnection, election: &ElectionName) -> Result<
         .await?;
     for row in &rows {
         figures.payouts.push((instruction_state(row, "state")?, count(row, "instructions")?));
+        figures.oldest_payout_seconds = figures.oldest_payout_seconds.max(count(row, "oldest_seconds")?);
     }
     let fence =
         sqlx::query(include_str!("sql/figures_fence.sql")).bind(election.as_str()).fetch_one(connection).await?;
     figures.fencing_rejects = count(&fence, "rejects")?;
+    figures.receivers_stopped = (count(&fence, "stopped")?, count(&fence, "needs_resume")?);
     figures.ticks_held_back_seconds = count(&fence, "held_back")?;
     figures.halted = fence.try_get("halted")?;
     Ok(figures)

@@ -1,7 +1,13 @@
--- Payouts of an election that are not final, by state. Calls are told of as their units.
+-- Payouts of an election that are not final, by state, and the age of the oldest that could be sent: pending, by a job that sends
+-- over HTTP now, waiting for no release and for no merchant on hold. Calls are told of as their units.
 -- ?1 election
-select i.state, count(*) as instructions
+select i.state, count(*) as instructions,
+       max(coalesce(((select c.now from clock c) - min(i.created_at) filter (
+           where i.state = 'pending' and i.release <> 'waiting' and h.merchant is null
+             and json_type(j.definition, '$.handler.ledger.payout.http') = 'object')) / 1000000, 0), 0) as oldest_seconds
   from instruction i
+  join job j on j.id = i.job_id
+  left join merchant_hold h on h.merchant = i.merchant
  where i.election = ?1
    and i.kind = 'payout'
    and i.state in ('pending', 'sending', 'unknown', 'held')

@@ -268,7 +268,8 @@ macro_rules! contract_of_payouts {
                     an_amount_above_the_maximum_now_is_held_where_it_was_never_tried,
                     nothing_pending_of_a_merchant_on_hold_is_sent,
                     a_hold_keeps_a_doubt_and_its_end_frees_only_what_it_held,
-                    a_merchant_on_hold_gets_no_unit_and_one_that_it_has_binds_nothing;
+                    a_merchant_on_hold_gets_no_unit_and_one_that_it_has_binds_nothing,
+                    the_oldest_payout_that_could_be_sent_is_told;
             }
         }
     };

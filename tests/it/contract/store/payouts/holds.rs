@@ -1,12 +1,15 @@
 //! Control over money: amounts above the maximum, releases by hand, merchants on hold.
 
 use bursar::domain::instruction::InstructionState;
-use bursar::domain::job::{LedgerDefinition, Release};
+use bursar::domain::job::{HandlerDefinition, LedgerDefinition, Release};
 use bursar::domain::unit::UnitState;
 use bursar::store::{HoldReport, PayoutFilter, PayoutTake, PayoutTerms, PayoutsTaken, ReleaseOutcome, SettleOutcome};
 
-use super::super::bench::{Bench, SOON, actor, capture, currency, effect, everything, fresh, left_in_store, mine};
-use super::{Till, back, held, merchants, order, unknown};
+use super::super::bench::{
+    Bench, SOON, actor, capture, currency, definition, effect, election, everything, fresh, left_in_store, mine,
+};
+use super::{Till, WAITED, back, held, merchants, order, unknown};
+use crate::support::eventually;
 
 /// Terms under which 10.00 EUR is too much.
 fn low(till: &Till<'_>) -> PayoutTerms {
@@ -193,4 +196,27 @@ pub async fn a_merchant_on_hold_gets_no_unit_and_one_that_it_has_binds_nothing(b
     let after = bench.settled(tenure, &till.job).await;
     assert_eq!(bench.unit(after.id, "EUR:m1").await.state, UnitState::Settled);
     assert_eq!(till.open_money().await, "0.00");
+}
+
+pub async fn the_oldest_payout_that_could_be_sent_is_told(bench: &Bench) {
+    let oldest = async || bench.store.figures(&election()).await.expect("an answer").oldest_payout_seconds;
+    let manual = LedgerDefinition { release: Release::Manual, ..everything() };
+    let mut till = Till::of(bench, manual, merchants(1)).await;
+    let tenure = till.leads.as_ref();
+    let other = bench.job(tenure, definition("other", HandlerDefinition::Ledger(everything()))).await;
+    bench.import("stripe", vec![capture("s1", "m9", "EUR", "1.00")]).await;
+    bench.settled(tenure, &other).await;
+    let told = async || (oldest().await >= 1).then_some(());
+    eventually(WAITED, "it has been waiting for a second", async || told().await).await;
+    let others = PayoutTerms { job: other.id, ..till.terms(true) };
+    let payout = till.take_one(others).await;
+    assert_eq!(oldest().await, 0, "one is on the wire, and the older one waits for its release");
+    till.record(&payout, back()).await;
+    assert!(told().await.is_some(), "it counts from when it was written");
+    hold(bench, "m9", "a question").await;
+    assert_eq!(oldest().await, 0, "its merchant is on hold");
+    assert_eq!(released(&till, &[]).await, 1);
+    assert!(told().await.is_some());
+    till.edit(left_in_store()).await;
+    assert_eq!(oldest().await, 0, "it is left in the store for others");
 }

@@ -6,7 +6,7 @@ use bursar::store::{
     Heard, PayoutFate, PayoutRecords, PayoutTake, PayoutsTaken, ReceiverAsk, ReceiverView, ReceiverWay,
 };
 
-use super::super::bench::{Bench, SOON, actor, currency, mine};
+use super::super::bench::{Bench, SOON, actor, currency, election, mine};
 use super::{BANK, Till, back, elsewhere, held, mismatch, of, order, paid, records, rejected, unknown};
 
 /// Records that stop their receiver.
@@ -40,6 +40,11 @@ async fn stopped(till: &Till<'_>) {
     let first = till.take_as(PayoutTake { limit: 1, ..order(till.terms(true)) }).await.payouts.remove(0);
     let told = till.record_all(&stopping("unauthorized", records(vec![of(&first, back())]))).await;
     assert_eq!((told.states.len(), told.needs_resume), (1, false));
+}
+
+/// Receivers that are stopped, as metrics tell them: those that are tried again, and those that wait for an operator.
+async fn told(bench: &Bench) -> (u64, u64) {
+    bench.store.figures(&election()).await.expect("an answer").receivers_stopped
 }
 
 #[track_caller]
@@ -201,6 +206,7 @@ pub async fn calls_are_kept_from_a_stopped_receiver_and_stop_it_by_the_same_rule
     let stop = Heard { stop: Some(("unauthorized", "answered 401".to_owned())), ..nothing() };
     assert!(!mine(leads.heard(&stop).await));
     assert_eq!(receiver(bench).await.reason.as_deref(), Some("unauthorized"));
+    assert_eq!(told(bench).await, (1, 0));
     let closed = async || match way(false).await {
         ReceiverWay::Closed { reason, next_in } => (reason, next_in),
         other => panic!("it is stopped: {other:?}"),
@@ -219,14 +225,15 @@ pub async fn calls_are_kept_from_a_stopped_receiver_and_stop_it_by_the_same_rule
     works.done();
     assert!(!mine(leads.heard(&works).await));
     assert_eq!((way(false).await, receivers(bench).await), (ReceiverWay::Open, vec![]));
+    assert_eq!(told(bench).await, (0, 0));
     // Refusals in a row, also across what calls and payouts are answered.
     let mut refused = nothing();
     refused.refusal();
     assert!(!mine(leads.heard(&refused).await));
     let payout = till.take_one(till.terms(true)).await;
     assert!(till.record_all(&few(records(vec![of(&payout, rejected())]))).await.needs_resume);
-    assert_eq!(closed().await, ("refusals".to_owned(), None));
+    assert_eq!((closed().await, told(bench).await), (("refusals".to_owned(), None), (0, 1)));
     assert_eq!(way(true).await, ReceiverWay::Closed { reason: "refusals".to_owned(), next_in: None });
     assert!(bench.store.resume_receiver(BANK, "mended", &actor()).await.expect("an answer"));
-    assert_eq!(way(false).await, ReceiverWay::Open);
+    assert_eq!((way(false).await, told(bench).await), (ReceiverWay::Open, (0, 0)));
 }
