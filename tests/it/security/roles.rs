@@ -95,6 +95,9 @@ const CLOSING: &str = "
 name = \"close\"
 cron = \"0 0 1 1 *\"
 handler = \"sql\"
+[job.retry]
+max_attempts = 2
+backoff = \"10ms..20ms\"
 [job.sql]
 units = '''select 'u' as key, '{}'::jsonb as payload'''
 settle = '''select 1 / s.works from app.switch s, bursar_batch'''
