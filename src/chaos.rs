@@ -13,6 +13,8 @@
 //! | `error` | makes the operation fail |
 //! | `sleep:MS` | waits |
 //!
+//! [`network`] says how connections to a receiver are led through another port.
+//!
 //! Mutants (deliberate defects) are switched on by name in `BURSAR_MUTANTS`, separated by `,`. A [`mutant!`](crate::mutant)
 //! stands where the defect is; those in statements of SQL are listed in [`sql`].
 //!

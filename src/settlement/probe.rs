@@ -73,7 +73,8 @@ impl Probe {
         let Some(path) = &self.definition.log_file else { return Ok(()) };
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
         // One write, so that lines of several processes do not mix.
-        file.write_all(format!("{} {} {}\n", call.key, self.claim.term, self.claim.tenure_id).as_bytes())
+        let Claim { term, tenure_id, .. } = &self.claim;
+        file.write_all(format!("{} {term} {tenure_id} {}\n", call.key, call.idempotency_key).as_bytes())
     }
 }
 

@@ -60,7 +60,10 @@ async fn connect_unbounded(address: &WebAddress, tls: Option<&TlsConnector>) -> 
         let stream = connected.map_err(|error| Unsent::NotConnected(format!("no connection: {error}")))?;
         return over(Wire::Memory(stream)).await;
     }
-    let stream = TcpStream::connect((address.host(), address.port()))
+    let port = address.port();
+    #[cfg(feature = "chaos")]
+    let port = crate::chaos::network::detour(port);
+    let stream = TcpStream::connect((address.host(), port))
         .await
         .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
         .map_err(|error| Unsent::NotConnected(format!("no connection: {error}")))?;

@@ -48,6 +48,8 @@ pub struct Books {
     pub payments: usize,
     /// Requests that the receiver read in full.
     pub requests: usize,
+    /// Those of them that it refused for their tokens.
+    pub refused: usize,
     /// Payouts by state, with the reason where they are held.
     pub payouts: BTreeMap<String, u64>,
     /// What is not as it must be.
@@ -58,7 +60,7 @@ pub struct Books {
 pub async fn compare(ground: &Ground, receiver: &Receiver, offered: &Offered, quiet: &Quiet) -> Books {
     let (payments, payouts) = (payments(receiver).await, payouts(ground).await);
     let log = receiver.log();
-    let mut books = Books { payments: payments.len(), requests: log.len(), ..Books::default() };
+    let mut books = Books { payments: payments.len(), requests: log.len(), refused: refused(&log), ..Books::default() };
     for payout in &payouts {
         let reason = payout.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
         let job = if payout.idempotent { "idempotent" } else { "once only" };
@@ -69,6 +71,11 @@ pub async fn compare(ground: &Ground, receiver: &Receiver, offered: &Offered, qu
     tries(&log, &payouts, &mut books.findings);
     entries(ground, offered, &mut books.findings).await;
     books
+}
+
+/// How many of these the receiver refused for their tokens: of one that had led before.
+pub fn refused(log: &[Logged]) -> usize {
+    log.iter().filter(|logged| logged.method == "POST" && !logged.taken && logged.answered == Some(412)).count()
 }
 
 async fn payments(receiver: &Receiver) -> Vec<Payment> {
@@ -276,6 +283,14 @@ mod tests {
             tokens_rise(&payments, &mut findings);
             assert_eq!(findings.len(), expected, "{tokens:?}");
         }
+    }
+
+    #[test]
+    fn a_request_is_refused_that_the_book_answers_with_412() {
+        let answered = |taken, answered| Logged { taken, ..logged("k", "b", answered) };
+        assert_eq!(refused(&[answered(false, Some(412)), answered(false, None), answered(true, Some(412))]), 1);
+        let asked = Logged { method: "GET".to_owned(), ..answered(false, Some(412)) };
+        assert_eq!(refused(&[asked, answered(false, Some(429)), answered(true, Some(201))]), 0);
     }
 
     #[test]

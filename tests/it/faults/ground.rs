@@ -1,5 +1,5 @@
 //! What the faults are done to: three members of etcd, one PostgreSQL, replicas as processes with a line of their own to each
-//! server, and the reference receiver.
+//! server and to the reference receiver.
 
 use std::time::Duration;
 
@@ -31,15 +31,17 @@ pub struct Scheduled {
     pub source: Option<&'static str>,
     /// Seconds.
     pub every: i64,
+    /// At which second of these it ticks.
+    pub at: i64,
 }
 
 /// All jobs: payouts to a receiver that is idempotent and to the same one as if it were not, payouts that stay in the store,
 /// and calls of the outside.
 pub const JOBS: [Scheduled; 4] = [
-    Scheduled { name: "pays", source: Some("a"), every: 10 },
-    Scheduled { name: "pays-once", source: Some("b"), every: 10 },
-    Scheduled { name: "keeps", source: Some("c"), every: 60 },
-    Scheduled { name: "calls", source: None, every: 10 },
+    Scheduled { name: "pays", source: Some("a"), every: 10, at: 0 },
+    Scheduled { name: "pays-once", source: Some("b"), every: 10, at: 5 },
+    Scheduled { name: "keeps", source: Some("c"), every: 60, at: 0 },
+    Scheduled { name: "calls", source: None, every: 10, at: 2 },
 ];
 
 /// Everything that faults are done to. Dropped, all of it is gone.
@@ -53,8 +55,8 @@ pub struct Ground {
     pub clocks: Vec<FakeClock>,
     /// The wall clock of the database.
     pub store_clock: FakeClock,
-    /// The line of all replicas to the receiver.
-    pub receiver_line: Proxy,
+    /// The line of each replica to the receiver.
+    pub receiver_lines: Vec<Proxy>,
     /// The coordinator.
     pub etcd: Etcd,
     /// The database.
@@ -80,9 +82,8 @@ impl Ground {
             }
             None => Postgres::start_with(&[], &env),
         };
-        let receiver_line = Proxy::to(receiver.port());
         let calls = Calls::none_yet();
-        let text = jobs(&format!("{}/payouts", receiver_line.http()), &calls);
+        let text = jobs(&receiver.url(), &calls);
         let setup = Setup::new(plan.replicas, &text).behind_proxies().on_etcd(&etcd).on_postgres(&postgres);
         let cluster = setup.ttl(TTL.as_secs()).key("coordinator", "drain", "\"3s\"").prepare().await;
         let operator = cluster.replica(0).beside("operator", &etcd.endpoints(), &cluster.database().url());
@@ -92,8 +93,15 @@ impl Ground {
                 clock.env().iter().for_each(|(key, value)| replica.set_env(key, value));
             }
         }
+        let receiver_lines: Vec<Proxy> = cluster.replicas().iter().map(|_| Proxy::to(receiver.port())).collect();
+        for (replica, line) in cluster.replicas().iter().zip(&receiver_lines) {
+            replica.set_env("BURSAR_CHAOS_DETOUR", &format!("{}={}", receiver.port(), line.port()));
+            if let Some(mutant) = plan.mutant {
+                replica.set_env("BURSAR_MUTANTS", mutant);
+            }
+        }
         cluster.replicas().iter().for_each(Replica::start);
-        Self { cluster, operator, clocks, store_clock, receiver_line, etcd, postgres, disk, calls }
+        Self { cluster, operator, clocks, store_clock, receiver_lines, etcd, postgres, disk, calls }
     }
 
     /// A replica for commands of one more thread.

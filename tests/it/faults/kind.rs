@@ -19,6 +19,8 @@ pub enum Kind {
     CutStore,
     /// Whoever leads is cut from the receiver, one way or both.
     CutReceiver,
+    /// Whoever leads is cut from the receiver, killed, and followed by another: what it had sent arrives behind that one's.
+    LateRequests,
     /// A replica's bytes to and from etcd and the database are late.
     Delay,
     /// A replica's connections with etcd and the database end for itself, and not for the servers.
@@ -41,7 +43,7 @@ pub enum Kind {
     DeleteKey,
     /// A hand deletes the leader's key while the leader hears nothing of etcd: it goes on beside the next one.
     DeleteKeyUnheard,
-    /// The database is restarted in the middle of commits.
+    /// The database is restarted while the leader waits for the answer of a COMMIT.
     RestartStore,
     /// SIGKILL to the database.
     KillStore,
@@ -53,6 +55,10 @@ pub enum Kind {
     FullDisk,
     /// An operator halts the election, and resumes it.
     Halt,
+    /// An operator hands the election over.
+    Transfer,
+    /// An operator keeps the leader from leading, and lets it again.
+    Cordon,
 }
 
 /// What a fault takes hold of; two that take the same are not there at a time.
@@ -64,15 +70,17 @@ pub enum Hold {
     Coordinator,
     /// The database.
     Store,
-    /// The receiver, and the line to it.
+    /// What the receiver does.
     Receiver,
     /// What the store's clock says of halts: the audit compares times of one clock.
     Halts,
+    /// Who leads, by an operator's wish.
+    Leading,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::Kill,
         Self::Freeze,
         Self::Leave,
@@ -81,6 +89,7 @@ impl Kind {
         Self::CutCoordinator,
         Self::CutStore,
         Self::CutReceiver,
+        Self::LateRequests,
         Self::Delay,
         Self::HalfOpen,
         Self::ResetAfterCommit,
@@ -98,21 +107,26 @@ impl Kind {
         Self::StoreClock,
         Self::FullDisk,
         Self::Halt,
+        Self::Transfer,
+        Self::Cordon,
     ];
 
-    /// Those of the short form: one of each sort that a plain run can do in a minute, none that needs root.
-    pub const SHORT: [Self; 11] = [
+    /// Those of the short form: of each sort what a plain run can do in two minutes, none that needs root.
+    pub const SHORT: [Self; 14] = [
         Self::Kill,
         Self::Freeze,
         Self::Leave,
         Self::CutCoordinator,
         Self::CutStore,
         Self::CutReceiver,
+        Self::LateRequests,
         Self::ResetAfterCommit,
         Self::KillMember,
         Self::WipeCoordinator,
         Self::DeleteKeyUnheard,
         Self::RestartStore,
+        Self::Transfer,
+        Self::Cordon,
     ];
 
     /// Whether it is done to one replica.
@@ -125,25 +139,41 @@ impl Kind {
             | Self::ReplicaClock
             | Self::CutCoordinator
             | Self::CutStore
+            | Self::CutReceiver
+            | Self::LateRequests
             | Self::Delay
             | Self::HalfOpen
             | Self::ResetAfterCommit
-            | Self::DeleteKeyUnheard => true,
-            Self::CutReceiver
-            | Self::Misbehave
+            | Self::DeleteKeyUnheard
+            | Self::RestartStore
+            | Self::Cordon => true,
+            Self::Misbehave
             | Self::KillMember
             | Self::FreezeMember
             | Self::LoseQuorum
             | Self::RestoreCoordinator
             | Self::WipeCoordinator
             | Self::DeleteKey
-            | Self::RestartStore
             | Self::KillStore
             | Self::FreezeStore
             | Self::StoreClock
             | Self::FullDisk
-            | Self::Halt => false,
+            | Self::Halt
+            | Self::Transfer => false,
         }
+    }
+
+    /// Whether that replica has to be the leader.
+    pub const fn is_of_the_leader(self) -> bool {
+        matches!(
+            self,
+            Self::CutReceiver
+                | Self::LateRequests
+                | Self::ResetAfterCommit
+                | Self::DeleteKeyUnheard
+                | Self::RestartStore
+                | Self::Cordon
+        )
     }
 
     /// What it takes hold of, done to that replica where it is of one.
@@ -156,20 +186,25 @@ impl Kind {
             | Self::ReplicaClock
             | Self::CutCoordinator
             | Self::CutStore
+            | Self::CutReceiver
             | Self::Delay
             | Self::HalfOpen
             | Self::ResetAfterCommit => vec![Hold::Replica(replica)],
             Self::DeleteKeyUnheard => vec![Hold::Replica(replica), Hold::Coordinator],
-            Self::CutReceiver | Self::Misbehave => vec![Hold::Receiver],
+            Self::LateRequests => vec![Hold::Replica(replica), Hold::Receiver],
+            Self::Misbehave => vec![Hold::Receiver],
             Self::KillMember
             | Self::FreezeMember
             | Self::LoseQuorum
             | Self::RestoreCoordinator
             | Self::WipeCoordinator
             | Self::DeleteKey => vec![Hold::Coordinator],
-            Self::RestartStore | Self::KillStore | Self::FreezeStore | Self::FullDisk => vec![Hold::Store],
+            Self::RestartStore => vec![Hold::Replica(replica), Hold::Store],
+            Self::KillStore | Self::FreezeStore | Self::FullDisk => vec![Hold::Store],
             Self::StoreClock => vec![Hold::Store, Hold::Halts],
             Self::Halt => vec![Hold::Halts],
+            Self::Transfer => vec![Hold::Leading],
+            Self::Cordon => vec![Hold::Replica(replica), Hold::Leading],
         }
     }
 
@@ -188,7 +223,26 @@ impl Kind {
 
     /// Whether it may keep everybody from leading while it lasts.
     pub const fn is_of_a_server(self) -> bool {
-        !self.is_of_a_replica() && !matches!(self, Self::CutReceiver | Self::Misbehave | Self::DeleteKey)
+        self.is_of_the_coordinator()
+            || matches!(self, Self::RestartStore | Self::KillStore | Self::FreezeStore | Self::FullDisk)
+    }
+
+    /// Whether members of etcd may have to elect among themselves: leases have their whole time again behind it.
+    pub const fn is_of_the_coordinator(self) -> bool {
+        matches!(
+            self,
+            Self::KillMember | Self::FreezeMember | Self::LoseQuorum | Self::RestoreCoordinator | Self::WipeCoordinator
+        )
+    }
+
+    /// Whether who leads may have to end by it.
+    pub const fn unseats(self) -> bool {
+        !matches!(self, Self::CutReceiver | Self::Misbehave | Self::ReplicaClock | Self::StoreClock | Self::Halt)
+    }
+
+    /// Whether leadership ends by it in good order, or is seen at once to be over: nobody waits for a lease.
+    pub const fn is_planned(self) -> bool {
+        matches!(self, Self::Leave | Self::DeleteKey | Self::Transfer | Self::Cordon)
     }
 }
 
@@ -203,7 +257,7 @@ mod tests {
         kinds.dedup();
         assert_eq!(kinds.len(), Kind::ALL.len());
         // The last one of the declaration: a kind that is added behind it is to be listed too.
-        assert_eq!(Kind::Halt as usize + 1, Kind::ALL.len());
+        assert_eq!(Kind::Cordon as usize + 1, Kind::ALL.len());
         assert!(Kind::SHORT.iter().all(|kind| Kind::ALL.contains(kind)));
     }
 }

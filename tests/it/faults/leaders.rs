@@ -5,6 +5,7 @@ use std::time::Duration;
 use bursar::domain::Moment;
 
 use super::ground::{TTL, TWO_LEADERS};
+use super::kind::Kind;
 use super::nemesis::Fault;
 use super::watch::Starved;
 use crate::support::cluster::ELECTION;
@@ -12,8 +13,12 @@ use crate::support::sampler::{History, Violation};
 
 /// Two violations closer than this are one stretch.
 const STRETCH_GAP: Duration = Duration::from_millis(300);
-/// With servers up, this machine at hand and most replicas left alone, somebody leads within this.
-const LED_WITHIN: Duration = Duration::from_mins(1);
+/// A follower leads within two leases and this, once the servers are there: the lease has to lapse, and somebody to stand.
+const BESIDE_TWO_TTLS: Duration = Duration::from_secs(3);
+/// Where leadership ends in good order nobody waits for a lease: the next one leads within this.
+const PLANNED: Duration = Duration::from_secs(4);
+/// A fault shows in the samples within this.
+const SHOWS: Duration = Duration::from_secs(1);
 
 /// A time in which nobody was seen to lead.
 #[derive(Debug, Clone, Copy)]
@@ -22,16 +27,29 @@ pub struct Gap {
     pub from: Moment,
     /// To the first of the next.
     pub until: Moment,
-    /// Whether no fault of a server was there meanwhile.
-    pub servers_up: bool,
-    /// How long this process did not get to run meanwhile.
-    pub starved: Duration,
+    /// What had ended the one, as far as is known.
+    pub cause: Option<Kind>,
+    /// Behind the last fault that may keep everybody, or the next one, from leading; that much later than `from` it counts from.
+    counts_from: Moment,
+    /// How long this process did not get to run from then on.
+    starved: Duration,
+    /// How long it may be from then on.
+    bound: Duration,
 }
 
 impl Gap {
     /// How long.
     pub fn time(&self) -> Duration {
         self.until.since(self.from)
+    }
+
+    /// How long from the last fault of a server on.
+    pub fn counted(&self) -> Duration {
+        self.until.since(self.counts_from)
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.counted() > self.bound + self.starved
     }
 }
 
@@ -95,29 +113,86 @@ fn two_at_a_time(violations: &[Violation], faults: &[Fault], starved: &[Starved]
 }
 
 fn leaderless(history: &History, faults: &[Fault], starved: &[Starved], leaders: &mut Leaders) {
-    let mut last: Option<(Moment, u64)> = None;
+    let mut last: Option<Led> = None;
     for answer in history.answers() {
         let Some(term) = answer.term(ELECTION) else { continue };
-        if let Some((from, before)) = last {
-            if term < before {
+        let mut at = answer.sent;
+        if let Some(before) = last {
+            if term < before.term {
                 // Of one that does not know yet that it is over; that two lead is judged apart.
                 continue;
             }
-            if term > before {
-                let until = answer.received;
-                let up = !faults
-                    .iter()
-                    .any(|fault| fault.kind.is_of_a_server() && overlaps(fault, from, until, Duration::ZERO));
-                let starved = starvation(starved, from, until);
-                let gap = Gap { from, until, servers_up: up, starved };
-                if up && gap.time().saturating_sub(starved) > LED_WITHIN {
-                    leaders.findings.push(format!("leaders: nobody led for {:?} with all servers up", gap.time()));
+            if term > before.term {
+                let next = Led { at: answer.received, term, replica: answer.replica };
+                let gap = gap(before, next, faults, starved);
+                if gap.is_too_long() {
+                    leaders.findings.push(format!(
+                        "leaders: nobody led for {:?} between term {} of r{} and term {term} of r{}, {:?} of it with the servers \
+                         there, {:?} starved; it ended by {:?}, and may take {:?}",
+                        gap.time(),
+                        before.term,
+                        before.replica,
+                        answer.replica,
+                        gap.counted(),
+                        gap.starved,
+                        gap.cause,
+                        gap.bound,
+                    ));
                 }
                 leaders.gaps.push(gap);
             }
+            at = at.max(before.at);
         }
-        last = Some((answer.sent.max(last.map_or(Moment::BOOT, |(at, _)| at)), term));
+        last = Some(Led { at, term, replica: answer.replica });
     }
+}
+
+/// Who led when.
+#[derive(Debug, Clone, Copy)]
+struct Led {
+    at: Moment,
+    term: u64,
+    replica: usize,
+}
+
+/// Judged is from the end of the last fault of a server on, and of the next leader's own: it may have won before it. One that
+/// is starved may lead and not get to say so. A term between the two was won by one that perished before it was seen to lead:
+/// each has its lease.
+fn gap(before: Led, next: Led, faults: &[Fault], starved: &[Starved]) -> Gap {
+    let (from, until) = (before.at, next.at);
+    let kept = faults
+        .iter()
+        .filter(|fault| {
+            fault.kind.is_of_a_server()
+                || (fault.kind.unseats() && fault.replica == Some(next.replica))
+                || (fault.kind == Kind::Starve && fault.replica == Some(before.replica))
+        })
+        .filter(|fault| overlaps(fault, from, until, Duration::ZERO))
+        .map(|fault| fault.until.unwrap_or(until).min(until))
+        .max();
+    let counts_from = kept.unwrap_or(from).max(from);
+    let near = |fault: &&Fault| fault.kind.unseats() && overlaps(fault, from - TTL * 2, until, Duration::ZERO);
+    let elected = faults.iter().filter(near).any(|fault| fault.kind.is_of_the_coordinator());
+    let ended_it = |fault: &&Fault| {
+        fault.kind.unseats()
+            && fault.replica.is_none_or(|replica| replica == before.replica)
+            && overlaps(fault, from, from + SHOWS, SHOWS)
+    };
+    let cause = faults.iter().filter(ended_it).max_by_key(|fault| fault.from).map(|fault| fault.kind);
+    // Nothing else was near that could make an end in good order another one, or hold up the next leader.
+    let theirs = |fault: &&Fault| fault.replica.is_none_or(|replica| [before.replica, next.replica].contains(&replica));
+    let alone =
+        next.term == before.term + 1
+            && faults.iter().filter(near).filter(theirs).all(|fault| {
+                Some(fault.kind) == cause && fault.replica.is_none_or(|replica| replica == before.replica)
+            });
+    let bound = if alone && cause.is_some_and(Kind::is_planned) {
+        PLANNED
+    } else {
+        let terms = u32::try_from(next.term - before.term).unwrap_or(u32::MAX);
+        (TTL * 2 + BESIDE_TWO_TTLS).saturating_mul(terms) + if elected { TTL } else { Duration::ZERO }
+    };
+    Gap { from, until, cause, counts_from, starved: starvation(starved, counts_from, until), bound }
 }
 
 /// The median, the 99th of a hundred, and the longest.
@@ -130,10 +205,13 @@ pub fn quantiles(mut times: Vec<Duration>) -> Option<[Duration; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults::kind::Kind;
 
     fn at(millis: u64) -> Moment {
         Moment::after_boot(Duration::from_secs(1000) + Duration::from_millis(millis))
+    }
+
+    fn fault(kind: Kind, replica: Option<usize>, from: u64, until: u64) -> Fault {
+        Fault { kind, replica, from: at(from), until: Some(at(until)), hit: true }
     }
 
     fn two(times: &[u64]) -> Vec<Violation> {
@@ -154,7 +232,7 @@ mod tests {
 
     #[test]
     fn two_leaders_are_a_finding_but_behind_a_hand_in_etcd_and_then_for_a_moment_only() {
-        let fault = |kind, replica| Fault { kind, replica, from: at(0), until: Some(at(500)) };
+        let fault = |kind, replica| fault(kind, replica, 0, 500);
         assert_eq!(findings(&[100, 150], &[]), 1);
         assert_eq!(findings(&[100, 150], &[fault(Kind::Kill, Some(0))]), 1);
         assert_eq!(findings(&[100, 150], &[fault(Kind::DeleteKey, None)]), 0);
@@ -163,6 +241,60 @@ mod tests {
         assert_eq!(findings(&long, &[fault(Kind::DeleteKeyUnheard, Some(0))]), 0, "it could not know");
         assert_eq!(findings(&long, &[fault(Kind::DeleteKeyUnheard, Some(3))]), 1, "another one could not");
         assert_eq!(findings(&[100, 60_000], &[fault(Kind::DeleteKey, None)]), 1, "a minute behind it");
+    }
+
+    /// A minute in, r0 was last seen to lead term 5, and after that time r1 leads a later one.
+    fn followed(millis: u64, term: u64, faults: &[Fault], starved: &[Starved]) -> Gap {
+        let before = Led { at: at(60_000), term: 5, replica: 0 };
+        gap(before, Led { at: at(60_000 + millis), term, replica: 1 }, faults, starved)
+    }
+
+    #[test]
+    fn a_follower_has_two_leases_and_three_seconds() {
+        let killed = fault(Kind::Kill, Some(0), 60_010, 62_000);
+        for (millis, too_long) in [(12_900, false), (13_100, true)] {
+            assert_eq!(followed(millis, 6, &[killed], &[]).is_too_long(), too_long, "{millis}");
+            assert_eq!(followed(millis, 6, &[], &[]).is_too_long(), too_long, "{millis}, by itself");
+        }
+        let gap = followed(13_100, 7, &[killed], &[]);
+        assert_eq!((gap.cause, gap.is_too_long()), (Some(Kind::Kill), false), "one won in between, and perished");
+        let starved = [Starved { from: at(61_000), until: at(61_500) }];
+        assert!(!followed(13_100, 6, &[killed], &starved).is_too_long());
+        let elsewhere = [killed, fault(Kind::Freeze, Some(2), 60_000, 70_000), fault(Kind::Halt, None, 60_000, 80_000)];
+        assert!(followed(13_100, 6, &elsewhere, &[]).is_too_long(), "that keeps nobody from leading");
+    }
+
+    #[test]
+    fn it_counts_from_the_end_of_what_kept_everybody_or_the_next_one() {
+        let killed = fault(Kind::Kill, Some(0), 60_010, 62_000);
+        for kept in [
+            fault(Kind::KillStore, None, 55_000, 65_000),
+            fault(Kind::CutStore, Some(1), 61_000, 65_000),
+            fault(Kind::Starve, Some(0), 59_000, 65_000),
+        ] {
+            let faults = [killed, kept];
+            assert!(!followed(17_900, 6, &faults, &[]).is_too_long(), "{faults:?}");
+            assert!(followed(18_100, 6, &faults, &[]).is_too_long(), "{faults:?}");
+        }
+        let quorum = [killed, fault(Kind::LoseQuorum, None, 55_000, 65_000)];
+        assert!(!followed(22_900, 6, &quorum, &[]).is_too_long(), "etcd elected, too");
+        assert!(followed(23_100, 6, &quorum, &[]).is_too_long());
+        let lasts = [Fault { until: None, ..fault(Kind::KillStore, None, 55_000, 0) }];
+        assert_eq!(followed(90_000, 6, &lasts, &[]).counted(), Duration::ZERO);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_lease_where_leadership_ended_in_good_order() {
+        for kind in [Kind::Transfer, Kind::Leave, Kind::Cordon, Kind::DeleteKey] {
+            let replica = kind.is_of_a_replica().then_some(0);
+            let planned = fault(kind, replica, 59_500, 60_200);
+            assert!(!followed(3_900, 6, &[planned], &[]).is_too_long(), "{kind:?}");
+            assert!(followed(4_100, 6, &[planned], &[]).is_too_long(), "{kind:?}");
+            for beside in [fault(Kind::Freeze, Some(1), 59_900, 60_000), fault(Kind::KillMember, None, 51_000, 52_000)]
+            {
+                assert!(!followed(4_100, 6, &[planned, beside], &[]).is_too_long(), "{kind:?} {beside:?}");
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::books::tell;
-use super::ground::{Ground, JOBS};
+use super::ground::{Ground, JOBS, Scheduled};
 use super::quiet::Quiet;
 use crate::support::cluster::ELECTION;
 
@@ -43,22 +43,22 @@ pub async fn inspect(ground: &Ground, quiet: &Quiet) -> Ledger {
     }
     ledger.terms = terms(ground, &mut ledger.findings).await;
     for job in JOBS {
-        ticks(ground, job.name, job.every, &mut ledger.findings).await;
+        ticks(ground, job, &mut ledger.findings).await;
     }
     units(ground, quiet, &mut ledger.findings).await;
-    let settled = settled_calls(ground).await;
-    let made = ground.calls.all().len();
-    if i64::try_from(made).unwrap_or(i64::MAX) < settled {
-        ledger.findings.push(format!("calls: {settled} are settled, {made} were made"));
-    }
+    calls(ground, &mut ledger.findings).await;
     ledger
 }
 
-/// How many calls are settled.
-async fn settled_calls(ground: &Ground) -> i64 {
-    let query = "select count(*) from bursar.unit u join bursar.run r on r.id = u.run_id
-                  where r.job = 'calls' and u.state = 'settled'";
-    ground.cluster.database().value(query).await
+/// Every call that counts as made was made.
+async fn calls(ground: &Ground, findings: &mut Vec<String>) {
+    let query = "select i.idempotency_key from bursar.unit u
+                   join bursar.run r on r.id = u.run_id join bursar.instruction i on i.unit_id = u.id
+                  where r.job = 'calls' and i.kind = 'call' and u.state = 'settled'";
+    let settled: Vec<(String,)> = ground.cluster.database().rows(query).await;
+    let made = ground.calls.idempotency_keys();
+    let missing = settled.into_iter().filter(|(key,)| !made.contains(key));
+    tell("calls", missing.map(|(key,)| format!("{key} is settled, and was never made")).collect(), findings);
 }
 
 async fn counts(ground: &Ground, query: &str) -> BTreeMap<String, i64> {
@@ -76,31 +76,41 @@ async fn terms(ground: &Ground, findings: &mut Vec<String>) -> usize {
     accepted.len()
 }
 
-/// Every tick from the first on has its outcome, once.
-async fn ticks(ground: &Ground, job: &str, every: i64, findings: &mut Vec<String>) {
-    let query = format!("select tick from bursar.run where job = '{job}' and kind = 'tick' order by tick");
+/// Every tick from the job's creation on has its outcome, once.
+async fn ticks(ground: &Ground, job: Scheduled, findings: &mut Vec<String>) {
+    let Scheduled { name, every, at, .. } = job;
+    let query = format!("select tick from bursar.run where job = '{name}' and kind = 'tick' order by tick");
     let found: Vec<(DateTime<Utc>,)> = ground.cluster.database().rows(&query).await;
-    let query = format!("select evaluated_until from bursar.job where name = '{job}'");
-    let until: DateTime<Utc> = ground.cluster.database().value(&query).await;
-    let distinct: BTreeSet<DateTime<Utc>> = found.iter().map(|(tick,)| *tick).collect();
-    let mut wrong = Vec::new();
-    if distinct.len() < found.len() {
-        wrong.push(format!("{job}: {} runs of {} ticks", found.len(), distinct.len()));
-    }
-    let Some(first) = distinct.first().copied() else {
-        findings.push(format!("ticks: {job} never ran"));
+    let query = format!("select created_at, evaluated_until from bursar.job where name = '{name}'");
+    let times: Vec<(DateTime<Utc>, DateTime<Utc>)> = ground.cluster.database().rows(&query).await;
+    let [(created, until)] = times[..] else {
+        findings.push(format!("ticks: there is no {name}"));
         return;
     };
-    let mut tick = first;
-    while tick <= until {
-        if !distinct.contains(&tick) {
-            wrong.push(format!("{job}: {tick} has no outcome, evaluated until {until}"));
-        }
-        tick += TimeDelta::seconds(every);
+    let found: Vec<DateTime<Utc>> = found.into_iter().map(|(tick,)| tick).collect();
+    let wrong = missing_or_too_many(&found, &due(created, until, every, at));
+    tell("ticks", wrong.into_iter().map(|what| format!("{name}, {created} to {until}: {what}")).collect(), findings);
+}
+
+/// The ticks behind one moment up to another, of whoever ticks at that second of every so many.
+fn due(behind: DateTime<Utc>, until: DateTime<Utc>, every: i64, at: i64) -> Vec<DateTime<Utc>> {
+    let before = (behind.timestamp() - at).div_euclid(every) * every + at;
+    let first = DateTime::from_timestamp(before + every, 0).expect("a time of ours");
+    std::iter::successors(Some(first), |tick| Some(*tick + TimeDelta::seconds(every)))
+        .take_while(|tick| *tick <= until)
+        .collect()
+}
+
+fn missing_or_too_many(found: &[DateTime<Utc>], due: &[DateTime<Utc>]) -> Vec<String> {
+    let distinct: BTreeSet<DateTime<Utc>> = found.iter().copied().collect();
+    let mut wrong = Vec::new();
+    if distinct.len() < found.len() {
+        wrong.push(format!("{} runs of {} ticks", found.len(), distinct.len()));
     }
-    let off = distinct.iter().filter(|tick| (**tick - first).num_seconds() % every != 0 || **tick > until);
-    wrong.extend(off.map(|tick| format!("{job}: {tick} is no tick, or not yet looked at")));
-    tell("ticks", wrong, findings);
+    let due: BTreeSet<DateTime<Utc>> = due.iter().copied().collect();
+    wrong.extend(due.difference(&distinct).map(|tick| format!("{tick} has no outcome")));
+    wrong.extend(distinct.difference(&due).map(|tick| format!("{tick} is no tick, or not yet looked at")));
+    wrong
 }
 
 /// Every unit of what is over has ended, or is set aside and says why.
@@ -112,4 +122,31 @@ async fn units(ground: &Ground, quiet: &Quiet, findings: &mut Vec<String>) {
     );
     let found: Vec<(String,)> = ground.cluster.database().rows(&query).await;
     tell("units", found.into_iter().map(|(unit,)| format!("{unit} has not ended")).collect(), findings);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> DateTime<Utc> {
+        text.parse().expect("a time")
+    }
+
+    #[test]
+    fn ticks_are_due_from_the_creation_on() {
+        let due = |from, until| due(time(from), time(until), 10, 2);
+        let wanted = ["2026-01-01T00:00:12Z", "2026-01-01T00:00:22Z"].map(time);
+        assert_eq!(due("2026-01-01T00:00:02.5Z", "2026-01-01T00:00:31Z"), wanted);
+        assert_eq!(due("2026-01-01T00:00:11.9Z", "2026-01-01T00:00:22Z"), wanted);
+        assert!(due("2026-01-01T00:00:13Z", "2026-01-01T00:00:21Z").is_empty());
+    }
+
+    #[test]
+    fn a_tick_that_is_missing_doubled_or_none_is_a_finding() {
+        let [one, two] = ["2026-01-01T00:00:12Z", "2026-01-01T00:00:22Z"].map(time);
+        assert!(missing_or_too_many(&[one, two], &[one, two]).is_empty());
+        for found in [&[two][..], &[one], &[one, two, two], &[one, two, time("2026-01-01T00:00:23Z")]] {
+            assert_eq!(missing_or_too_many(found, &[one, two]).len(), 1, "{found:?}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The nemesis: it picks faults from a seed, does them, undoes them when their time is over, and starts what has ended by
 //! itself, as a supervisor of services would.
 //!
-//! It first goes through every kind in a random order, then picks at random. Several faults are there at a time where they do
+//! It first goes through every kind in a random order, then picks at random; a kind that was not what it was meant to be (a
+//! hand-over that was refused) is done again, until one was. Several faults are there at a time where they do
 //! not take hold of the same thing; most replicas are left alone at any time. The seed decides on kinds, strengths and times;
 //! which replica it meets also depends on who leads.
 
@@ -19,7 +20,7 @@ use super::history::{History, millis};
 use super::kind::{Hold, Kind};
 use crate::support::cluster::ELECTION;
 use crate::support::etcd::EtcdSnapshot;
-use crate::support::{Replica, Sampler};
+use crate::support::{Proxy, Replica, Sampler};
 
 /// How often it looks whether something is due.
 const LOOK: Duration = Duration::from_millis(50);
@@ -33,9 +34,11 @@ const AGAIN: Duration = Duration::from_secs(1);
 const TO_THE_LEADER: u32 = 6;
 /// How long before it is used a snapshot of etcd was taken, at least.
 const OLDER: Duration = Duration::from_secs(20);
+/// The longest that a look at the database may take.
+const ASK: Duration = Duration::from_secs(5);
 
 /// A fault that was done.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Fault {
     /// Of which kind.
     pub kind: Kind,
@@ -45,6 +48,8 @@ pub struct Fault {
     pub from: Moment,
     /// When it was over; `None` while it is not.
     pub until: Option<Moment>,
+    /// Whether it was what it was meant to be, as far as is known.
+    pub hit: bool,
 }
 
 /// A fault that is there.
@@ -125,10 +130,16 @@ impl<'a> Nemesis<'a> {
         }
         let mut next = begun;
         // One of each kind may take longer than asked for; what cannot be done in thrice the time is found missing.
-        while boottime().since(begun) < time || (!self.first.is_empty() && boottime().since(begun) < time * 3) {
+        let most = time.saturating_mul(3);
+        while boottime().since(begun) < most {
             self.mend_what_is_due(boottime());
             self.start_what_has_ended();
-            if self.active.len() < self.at_a_time && boottime() >= next && self.strike().await {
+            let over = boottime().since(begun) >= time;
+            if over && self.first.is_empty() && self.active.is_empty() && self.has_been_refused().await {
+                break;
+            }
+            let wanted = !over || !self.first.is_empty();
+            if wanted && self.active.len() < self.at_a_time && boottime() >= next && self.strike().await {
                 next = boottime() + self.between(GAP.0, GAP.1);
             }
             tokio::time::sleep(LOOK).await;
@@ -139,8 +150,23 @@ impl<'a> Nemesis<'a> {
         }
         self.start_what_has_ended();
         self.ground.cluster.replicas().iter().for_each(Replica::heal);
-        self.ground.receiver_line.heal();
+        self.ground.receiver_lines.iter().for_each(Proxy::heal);
         Done { faults: self.faults, ended: self.ended }
+    }
+
+    /// Whether the fence has refused something; where it has not, the kind that makes it is done once more.
+    async fn has_been_refused(&mut self) -> bool {
+        if !self.kinds.contains(&Kind::DeleteKeyUnheard) {
+            return true;
+        }
+        let query = "select count(*) from bursar.fence_reject";
+        let asked = tokio::time::timeout(ASK, self.ground.cluster.database().try_rows::<(i64,)>(query)).await;
+        match asked.ok().and_then(Result::ok).as_deref() {
+            Some([(count,)]) if *count > 0 => return true,
+            Some(_) => self.first.push(Kind::DeleteKeyUnheard),
+            None => {}
+        }
+        false
     }
 
     /// A time between two, by the millisecond.
@@ -196,8 +222,8 @@ impl<'a> Nemesis<'a> {
         let target = self.target();
         candidates.into_iter().find_map(|kind| {
             let replica = match kind {
-                // The leader it must be, and one that is sound so far.
-                Kind::DeleteKeyUnheard | Kind::ResetAfterCommit => {
+                // One that is sound so far.
+                _ if kind.is_of_the_leader() => {
                     self.leader().filter(|leader| target.is_some() && !self.held(Hold::Replica(*leader)))?
                 }
                 _ if kind.is_of_a_replica() => target?,
@@ -212,6 +238,9 @@ impl<'a> Nemesis<'a> {
     fn may(&self, kind: Kind) -> bool {
         match kind {
             Kind::Halt => boottime() >= self.no_halt_before && !self.held(Hold::Store),
+            Kind::Transfer | Kind::Cordon | Kind::LateRequests => {
+                self.leader().is_some() && !self.held(Hold::Store) && !self.held(Hold::Coordinator)
+            }
             Kind::RestoreCoordinator => {
                 self.snapshot.as_ref().is_some_and(|(taken, _)| boottime().since(*taken) >= OLDER)
             }
@@ -231,7 +260,7 @@ impl<'a> Nemesis<'a> {
             "leader": self.leader(),
         });
         self.history.note_at(from, "fault", line);
-        self.faults.push(Fault { kind, replica: of, from, until: None });
+        self.faults.push(Fault { kind, replica: of, from, until: None, hit: true });
         let fault = self.faults.len() - 1;
         self.active.push(Active { fault, holds: kind.holds(replica), mend_at: boottime() + lasts, mend });
         true
@@ -251,9 +280,21 @@ impl<'a> Nemesis<'a> {
                     self.faults[active.fault].until = Some(boottime());
                     self.history.note("mended", json!({ "kind": format!("{kind:?}"), "how": told }));
                 }
+                Mended::Missed(told) => {
+                    let fault = &mut self.faults[active.fault];
+                    (fault.until, fault.hit) = (Some(boottime()), false);
+                    self.history.note("missed", json!({ "kind": format!("{kind:?}"), "how": told }));
+                    if !self.first.contains(&kind) && !self.faults.iter().any(|fault| fault.kind == kind && fault.hit) {
+                        self.first.push(kind);
+                    }
+                }
                 Mended::NotYet(why) => {
                     self.history.note("not mended", json!({ "kind": format!("{kind:?}"), "why": why }));
                     active.mend_at = boottime() + AGAIN;
+                    self.active.push(active);
+                }
+                Mended::GoesOn => {
+                    active.mend_at = boottime() + LOOK;
                     self.active.push(active);
                 }
             }
@@ -264,10 +305,13 @@ impl<'a> Nemesis<'a> {
     fn start_what_has_ended(&mut self) {
         let postgres = &self.ground.postgres;
         if !self.held(Hold::Store) && !postgres.is_running() {
+            let from = boottime();
             self.history.note("ended by itself", json!({ "postgres": true }));
             self.ended.push("the database".to_owned());
             postgres.kill();
             postgres.start_again();
+            let until = Some(boottime());
+            self.faults.push(Fault { kind: Kind::KillStore, replica: None, from, until, hit: false });
         }
         let held = self.replicas_held();
         for (index, replica) in self.ground.cluster.replicas().iter().enumerate() {
@@ -288,7 +332,8 @@ impl<'a> Nemesis<'a> {
         self.snapshot = Some((from, self.ground.etcd.snapshot()));
         self.history.note_at(from, "snapshot", json!({}));
         // All members hold still for it.
-        self.faults.push(Fault { kind: Kind::FreezeMember, replica: None, from, until: Some(boottime()) });
+        // That is no fault of its own to be counted.
+        self.faults.push(Fault { kind: Kind::FreezeMember, replica: None, from, until: Some(boottime()), hit: false });
     }
 }
 

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How often the operator looks.
 const ROUND: Duration = Duration::from_secs(1);
 /// A sleep that takes so much longer than asked for is starvation.
-const LATE: Duration = Duration::from_millis(250);
+const LATE: Duration = Duration::from_millis(100);
 /// What a starvation is measured with.
 const NAP: Duration = Duration::from_millis(20);
 /// The longest that a look at the database may take.

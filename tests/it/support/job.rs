@@ -1,6 +1,6 @@
 //! Schedules of probes, and the file in which their calls of the outside are written down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -112,6 +112,16 @@ impl Calls {
             Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
         };
         text.lines().map(|line| call(line).unwrap_or_else(|| panic!("no call: {line:?}"))).collect()
+    }
+
+    /// The idempotency keys of all calls.
+    ///
+    /// # Panics
+    /// When a line is none.
+    pub fn idempotency_keys(&self) -> BTreeSet<String> {
+        let text = fs::read_to_string(&self.0).unwrap_or_default();
+        let key = |line: &str| line.split(' ').nth(3).unwrap_or_else(|| panic!("no call: {line:?}")).to_owned();
+        text.lines().map(key).collect()
     }
 
     /// How often each key was called.

@@ -9,7 +9,7 @@
 //! replica alone can be cut off.
 
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -66,6 +66,10 @@ struct Counts {
     listening: AtomicU64,
     /// How many more connections are to be reset behind their COMMIT.
     commits_to_reset: AtomicU64,
+    /// Whether the answers are to be cut behind the next COMMIT.
+    hold_commit: AtomicBool,
+    /// Whether they were.
+    holds_commit: AtomicBool,
 }
 
 /// The proxy; dropped, its connections are reset and its port is closed.
@@ -99,7 +103,7 @@ impl Proxy {
             Line { requests: Flow::Pass, answers: Flow::Pass, refuse: false, half_open: false, era: 0, closed: false };
         let (line, watching) = watch::channel(line);
         let counts = Arc::new(Counts::default());
-        runtime().spawn(serve(port, target, watching, Arc::clone(&counts)));
+        runtime().spawn(serve(port, target, line.clone(), watching, Arc::clone(&counts)));
         let proxy = Self { port, line, counts };
         proxy.wait_listening(true);
         proxy
@@ -143,6 +147,8 @@ impl Proxy {
     /// Makes the line whole: what was held passes, new connections are taken.
     pub fn heal(&self) {
         self.counts.commits_to_reset.store(0, Ordering::SeqCst);
+        self.counts.hold_commit.store(false, Ordering::SeqCst);
+        self.counts.holds_commit.store(false, Ordering::SeqCst);
         self.line.send_modify(|line| {
             (line.requests, line.answers) = (Flow::Pass, Flow::Pass);
             (line.refuse, line.half_open) = (false, false);
@@ -169,6 +175,16 @@ impl Proxy {
     /// How many of these are still to come.
     pub fn commits_to_reset(&self) -> u64 {
         self.counts.commits_to_reset.load(Ordering::SeqCst)
+    }
+
+    /// Cuts the answers behind the next COMMIT: the server gets it, and nobody hears of it until the line is whole again.
+    pub fn hold_behind_commit(&self) {
+        self.counts.hold_commit.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a COMMIT has passed whose answer is held.
+    pub fn holds_a_commit(&self) -> bool {
+        self.counts.holds_commit.load(Ordering::SeqCst)
     }
 
     /// Ends all connections with RST and refuses new ones.
@@ -216,7 +232,7 @@ async fn until<T>(line: &mut watch::Receiver<T>, wanted: impl FnMut(&T) -> bool)
     line.wait_for(wanted).await.is_ok()
 }
 
-async fn serve(port: u16, target: u16, mut line: watch::Receiver<Line>, counts: Arc<Counts>) {
+async fn serve(port: u16, target: u16, set: watch::Sender<Line>, mut line: watch::Receiver<Line>, counts: Arc<Counts>) {
     let mut connections = JoinSet::new();
     while !line.borrow().closed {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.expect("the port is ours");
@@ -229,7 +245,7 @@ async fn serve(port: u16, target: u16, mut line: watch::Receiver<Line>, counts: 
                 accepted = listener.accept() => {
                     let Ok((client, _)) = accepted else { continue };
                     counts.accepted.fetch_add(1, Ordering::SeqCst);
-                    connections.spawn(connection(client, target, line.clone(), Arc::clone(&counts)));
+                    connections.spawn(connection(client, target, set.clone(), line.clone(), Arc::clone(&counts)));
                 }
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
             }
@@ -241,10 +257,16 @@ async fn serve(port: u16, target: u16, mut line: watch::Receiver<Line>, counts: 
     while connections.join_next().await.is_some() {}
 }
 
-async fn connection(client: TcpStream, target: u16, mut line: watch::Receiver<Line>, counts: Arc<Counts>) {
+async fn connection(
+    client: TcpStream,
+    target: u16,
+    set: watch::Sender<Line>,
+    mut line: watch::Receiver<Line>,
+    counts: Arc<Counts>,
+) {
     counts.open.fetch_add(1, Ordering::SeqCst);
     let era = line.borrow().era;
-    let mut ends = relay(client, target, line.clone(), era, &counts).await.into_iter();
+    let mut ends = relay(client, target, &set, line.clone(), era, &counts).await.into_iter();
     if let Some(client) = ends.next() {
         // Not told so, the kernel would end it in good order.
         client.set_zero_linger().ok();
@@ -262,6 +284,7 @@ async fn connection(client: TcpStream, target: u16, mut line: watch::Receiver<Li
 async fn relay(
     client: TcpStream,
     target: u16,
+    set: &watch::Sender<Line>,
     mut line: watch::Receiver<Line>,
     era: u64,
     counts: &Counts,
@@ -277,9 +300,10 @@ async fn relay(
     server.set_nodelay(true).ok();
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
     let broken = watch::Sender::new(false);
-    let way = Way { flow: |line| line.requests, count: &counts.requests, to_reset: Some(&counts.commits_to_reset) };
+    let commits = Some((counts, set));
+    let way = Way { flow: |line| line.requests, count: &counts.requests, commits };
     let requests = pump(from_client, to_server, line.clone(), era, way, &broken);
-    let way = Way { flow: |line| line.answers, count: &counts.answers, to_reset: None };
+    let way = Way { flow: |line| line.answers, count: &counts.answers, commits: None };
     let answers = pump(from_server, to_client, line, era, way, &broken);
     let ((from_client, to_server, one), (from_server, to_client, other)) = tokio::join!(requests, answers);
     if one == Ended::Orderly && other == Ended::Orderly {
@@ -301,20 +325,35 @@ enum Ended {
 struct Way<'a> {
     flow: fn(&Line) -> Flow,
     count: &'a AtomicU64,
-    /// The connections to be reset behind a COMMIT, where it may carry one.
-    to_reset: Option<&'a AtomicU64>,
+    /// What is to be done behind a COMMIT, and the line, where it may carry one.
+    commits: Option<(&'a Counts, &'a watch::Sender<Line>)>,
+}
+
+fn is_commit(bytes: &[u8]) -> bool {
+    bytes.windows(COMMIT.len()).any(|word| word.eq_ignore_ascii_case(COMMIT))
 }
 
 impl Way<'_> {
     /// Whether these bytes are the last ones to pass.
     fn ends_with(&self, bytes: &[u8]) -> bool {
-        let commits = || bytes.windows(COMMIT.len()).any(|word| word.eq_ignore_ascii_case(COMMIT));
         let takes_one = |left: u64| left.checked_sub(1);
-        self.to_reset.is_some_and(|left| {
+        self.commits.is_some_and(|(Counts { commits_to_reset: left, .. }, _)| {
             left.load(Ordering::SeqCst) > 0
-                && commits()
+                && is_commit(bytes)
                 && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes_one).is_ok()
         })
+    }
+
+    /// Cuts the answers where these bytes are the COMMIT whose answer is to be held; called before they go.
+    fn hold(&self, bytes: &[u8]) {
+        let Some((counts, line)) = self.commits else { return };
+        if counts.hold_commit.load(Ordering::SeqCst)
+            && is_commit(bytes)
+            && counts.hold_commit.swap(false, Ordering::SeqCst)
+        {
+            line.send_modify(|line| line.answers = Flow::Cut);
+            counts.holds_commit.store(true, Ordering::SeqCst);
+        }
     }
 }
 
@@ -352,6 +391,7 @@ async fn pump(
                 return Ended::Orderly;
             }
             let bytes = chunk.get(..length).unwrap_or_default();
+            way.hold(bytes);
             let last = way.ends_with(bytes);
             if last {
                 // Before the bytes go: their answer is not to pass.
@@ -369,7 +409,7 @@ async fn pump(
     let ended = tokio::select! {
         biased;
         _ = until(&mut reset, |line| line.era > era) => Ended::Broken,
-        _ = until(&mut other_broken, |broken| *broken), if way.to_reset.is_none() => Ended::Broken,
+        _ = until(&mut other_broken, |broken| *broken), if way.commits.is_none() => Ended::Broken,
         ended = pass => ended,
     };
     (from, to, ended)

@@ -1,12 +1,18 @@
 //! What each kind does, and how it is undone.
 
+mod operator;
+mod receiver;
 mod replicas;
 mod servers;
 
 use std::time::Duration;
 
+use bursar::domain::Moment;
+
 use super::kind::Kind;
 use super::nemesis::Nemesis;
+use crate::support::Process;
+use receiver::Late;
 use replicas::Throttle;
 
 /// How a fault is undone.
@@ -22,8 +28,10 @@ pub enum Mend {
     Clock(usize),
     /// Its lines are whole again; what was held on them is lost first, where so.
     Lines(usize, bool),
-    /// The line to the receiver is whole again.
-    ReceiverLine(bool),
+    /// Its line to the receiver is whole again; what was held on it is lost first, where so.
+    ReceiverLine(usize, bool),
+    /// What was held of a leader's requests arrives, once its successor has paid.
+    Late(Late),
     /// The receiver does what it should.
     Receiver,
     /// These members are started.
@@ -40,6 +48,10 @@ pub enum Mend {
     FreeDisk,
     /// The election is resumed.
     Resume,
+    /// The command that hands over has ended; when it began.
+    Transfer(Process, Moment),
+    /// The replica may lead again; whether it was kept from it for sure.
+    Uncordon(usize, bool),
     /// It is over already.
     Nothing,
 }
@@ -49,8 +61,12 @@ pub enum Mend {
 pub enum Mended {
     /// It is undone: how.
     Done(String),
+    /// It is undone, and was not what it was meant to be: how.
+    Missed(String),
     /// It is to be tried again: why.
     NotYet(String),
+    /// It has its time, and is looked at again.
+    GoesOn,
 }
 
 /// A fault that was done: how, how long it lasts, how it is undone.
@@ -70,7 +86,8 @@ impl Nemesis<'_> {
             Kind::Delay => Some(self.delay(replica)),
             Kind::HalfOpen => Some(self.half_open(replica)),
             Kind::ResetAfterCommit => Some(self.reset_after_commit(replica)),
-            Kind::CutReceiver => Some(self.cut_receiver()),
+            Kind::CutReceiver => Some(self.cut_receiver(replica)),
+            Kind::LateRequests => Some(self.late_requests(replica)),
             Kind::Misbehave => Some(self.misbehave()),
             Kind::KillMember => Some(self.kill_member()),
             Kind::FreezeMember => Some(self.freeze_member()),
@@ -79,12 +96,14 @@ impl Nemesis<'_> {
             Kind::WipeCoordinator => Some(self.wipe_coordinator()),
             Kind::DeleteKey => self.delete_key().await,
             Kind::DeleteKeyUnheard => self.delete_key_unheard(replica).await,
-            Kind::RestartStore => Some(self.restart_store()),
+            Kind::RestartStore => self.restart_store(replica).await,
             Kind::KillStore => Some(self.kill_store()),
             Kind::FreezeStore => Some(self.freeze_store()),
             Kind::StoreClock => Some(self.step_store()),
             Kind::FullDisk => self.fill_disk(),
             Kind::Halt => Some(self.halt()),
+            Kind::Transfer => Some(self.transfer()),
+            Kind::Cordon => Some(self.cordon(replica)),
         }
     }
 
@@ -106,13 +125,8 @@ impl Nemesis<'_> {
                 Mended::Done("right again".to_owned())
             }
             Mend::Lines(index, lose) => self.whole_lines(*index, *lose),
-            Mend::ReceiverLine(lose) => {
-                if *lose {
-                    self.ground.receiver_line.reset();
-                }
-                self.ground.receiver_line.heal();
-                Mended::Done(if *lose { "reset, and whole" } else { "whole" }.to_owned())
-            }
+            Mend::ReceiverLine(index, lose) => self.whole_receiver_line(*index, *lose),
+            Mend::Late(late) => self.be_late(late),
             Mend::Receiver => {
                 self.receiver.always(None);
                 Mended::Done("as it should".to_owned())
@@ -135,6 +149,8 @@ impl Nemesis<'_> {
             Mend::StoreClock(seconds) => self.right_store_clock(*seconds),
             Mend::FreeDisk => self.free_disk(),
             Mend::Resume => self.resume(),
+            Mend::Transfer(process, begun) => Self::transferred(process, *begun),
+            Mend::Uncordon(index, was) => self.uncordon(*index, *was),
             Mend::Nothing => Mended::Done("by itself".to_owned()),
         }
     }

@@ -1,4 +1,4 @@
-//! What is done to one replica, and to the receiver.
+//! What is done to one replica.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,10 @@ use std::time::Duration;
 use bursar::clock::boottime;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::super::ground::TTL;
 use super::super::nemesis::Nemesis;
 use super::{Act, Mend, Mended};
 use crate::support::Proxy;
 use crate::support::proxy::Flow;
-use crate::support::receiver::{Act as Answer, say};
 
 /// A period of a throttled replica.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -61,7 +59,7 @@ impl Drop for Throttle {
 }
 
 /// Which ways a line is cut.
-fn cut(rng: &mut fastrand::Rng, lines: &[Proxy]) -> &'static str {
+pub(super) fn cut(rng: &mut fastrand::Rng, lines: &[Proxy]) -> &'static str {
     let (way, requests, answers) = match rng.u32(0..3) {
         0 => ("both ways", Flow::Cut, Flow::Cut),
         1 => ("requests", Flow::Cut, Flow::Pass),
@@ -163,25 +161,5 @@ impl Nemesis<'_> {
         replica.heal();
         let told = if lose { "reset, and whole" } else { "whole" };
         Mended::Done(if left > 0 { format!("{told}, {left} commits had not come") } else { told.to_owned() })
-    }
-
-    pub(super) fn cut_receiver(&mut self) -> Act {
-        let way = cut(&mut self.rng, std::slice::from_ref(&self.ground.receiver_line));
-        (way.to_owned(), self.ttls(5, 20), Mend::ReceiverLine(self.rng.bool()))
-    }
-
-    pub(super) fn misbehave(&mut self) -> Act {
-        let acts: [(&str, Answer); 7] = [
-            ("books, and breaks off", Answer::BookAndReset),
-            ("books, and is late", Answer::BookSlowly(TTL / 2)),
-            ("breaks off", Answer::Reset),
-            ("is silent", Answer::Silence),
-            ("429", Answer::Say(say(429, &[("retry-after", "1")], ""))),
-            ("503", Answer::Say(say(503, &[], ""))),
-            ("books, and says 500", Answer::BookAndSay(say(500, &[], ""))),
-        ];
-        let (told, act) = acts[self.rng.usize(0..acts.len())].clone();
-        self.receiver.always(Some(act));
-        (told.to_owned(), self.ttls(4, 20), Mend::Receiver)
     }
 }

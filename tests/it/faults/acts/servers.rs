@@ -1,17 +1,18 @@
-//! What is done to etcd and to the database, and an operator's own acts.
+//! What is done to etcd and to the database.
 
 use std::time::Duration;
 
 use bursar::clock::boottime;
 
-use super::super::ground::{TTL, command};
-use super::super::kind::Hold;
+use super::super::ground::TTL;
 use super::super::nemesis::Nemesis;
 use super::{Act, Mend, Mended};
 use crate::support::Proxy;
 
 /// How long an operator who deletes a leader's key waits for the next one.
 const NEXT_LEADS: Duration = Duration::from_secs(2);
+/// A leader commits something within this.
+const COMMITS_WITHIN: Duration = Duration::from_secs(8);
 
 impl Nemesis<'_> {
     fn some_members(&mut self, count: usize) -> Vec<usize> {
@@ -84,9 +85,25 @@ impl Nemesis<'_> {
         Some((format!("of r{leader}"), self.ttls(5, 20), Mend::Lines(leader, self.rng.bool())))
     }
 
-    pub(super) fn restart_store(&mut self) -> Act {
-        self.ground.postgres.restart();
-        ("restarted".to_owned(), TTL / 5, Mend::Nothing)
+    /// The server has a COMMIT of the leader's, which hears nothing of it before the restart.
+    pub(super) async fn restart_store(&mut self, leader: usize) -> Option<Act> {
+        let line = self.ground.cluster.replica(leader).database_line();
+        line.hold_behind_commit();
+        let begun = boottime();
+        while !line.holds_a_commit() && boottime().since(begun) < COMMITS_WITHIN {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let held = line.holds_a_commit();
+        if held {
+            self.ground.postgres.restart();
+        }
+        let lose = self.rng.bool();
+        if lose {
+            line.reset();
+        }
+        line.heal();
+        let told = format!("behind a COMMIT of r{leader}, whose answer {}", if lose { "is lost" } else { "is late" });
+        held.then_some((told, TTL / 5, Mend::Nothing))
     }
 
     pub(super) fn kill_store(&mut self) -> Act {
@@ -137,28 +154,5 @@ impl Nemesis<'_> {
         self.ground.postgres.kill();
         self.ground.postgres.start_again();
         Mended::Done("room again, and started".to_owned())
-    }
-
-    pub(super) fn halt(&mut self) -> Act {
-        let (code, said) = command(&self.ground.operator, &["halt", "--reason", "to see that nothing goes on"]);
-        self.last_halt = boottime();
-        if code == Some(0) {
-            return ("halted".to_owned(), self.ttls(3, 20), Mend::Resume);
-        }
-        // Its outcome may be unknown: what was halted is resumed.
-        (format!("{code:?}: {said}"), Duration::ZERO, Mend::Resume)
-    }
-
-    pub(super) fn resume(&mut self) -> Mended {
-        if self.held(Hold::Store) {
-            // It would wait for the store, and the store for what is to be undone next.
-            return Mended::NotYet("the store is away".to_owned());
-        }
-        let (code, said) = command(&self.ground.operator, &["resume", "--reason", "seen"]);
-        self.last_halt = boottime();
-        match code {
-            Some(0) => Mended::Done("resumed".to_owned()),
-            Some(_) | None => Mended::NotYet(format!("{code:?}: {said}")),
-        }
     }
 }

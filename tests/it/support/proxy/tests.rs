@@ -135,3 +135,20 @@ async fn a_commit_arrives_whose_answer_is_lost_with_its_connection() {
     served.write_all(b"done").await.expect("the line is whole");
     another.read_exact(&mut [0; 4]).await.expect("the next one is answered");
 }
+
+#[tokio::test]
+async fn the_answer_of_the_next_commit_is_held_until_the_line_is_whole() {
+    let mut tasks = JoinSet::new();
+    let proxy = Proxy::to(echo(&mut tasks).await);
+    let mut stream = connect(&proxy).await.expect("it listens");
+    proxy.hold_behind_commit();
+    assert_eq!(ask(&mut stream, b"select").await.expect("no commit"), b"select");
+    assert!(!proxy.holds_a_commit());
+    assert_eq!(ask(&mut stream, b"COMMIT").await.expect_err("held").kind(), ErrorKind::TimedOut);
+    assert!(proxy.holds_a_commit());
+    proxy.heal();
+    let mut late = [0; 6];
+    stream.read_exact(&mut late).await.expect("the line is whole");
+    assert_eq!((&late, proxy.holds_a_commit()), (b"COMMIT", false));
+    assert_eq!(ask(&mut stream, b"COMMIT").await.expect("one only"), b"COMMIT");
+}
