@@ -40,7 +40,7 @@ const FORBIDDEN: [&str; 33] = [
     "update bursar.import set sha256 = ''",
     "update bursar.import set at = now()",
     "update bursar.approval set at = now()",
-    "update bursar.merchant_hold set reason = ''",
+    "update bursar.merchant_hold set held_at = now()",
     "update bursar.deployment set deployment_id = gen_random_uuid()",
     "delete from bursar.fence_reject",
     "insert into bursar.fence_reject (at, election, term, tenure_id, operation, replica)
