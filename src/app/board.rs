@@ -219,7 +219,8 @@ impl Board {
         self.leadership.get().map(|view| view.borrow().clone())
     }
 
-    fn gate(&self, election: &ElectionName) -> Option<Gate> {
+    /// The gate of the tenure that began last.
+    pub(super) fn gate(&self, election: &ElectionName) -> Option<Gate> {
         lock(&self.gates).get(election).cloned()
     }
 

@@ -62,6 +62,12 @@ impl Running {
         self.leadership.report(Report::Drain);
     }
 
+    /// Whether it leads an election at this moment, by the gate that `bursar_leader` asks.
+    #[must_use]
+    pub fn leads(&self, election: &ElectionName) -> bool {
+        self.board.gate(election).is_some_and(|gate| gate.leads_now())
+    }
+
     /// The name of the first part that ends; `session` is the one that ends by itself after [`Self::drain`].
     pub async fn first_ended(&mut self) -> &'static str {
         match self.tasks.join_next().await {

@@ -5,6 +5,7 @@
 //! is one whose runtime is dropped where it stands. Within a turn a replica's timers fire in order, without any waiting.
 
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::breaks::Break;
 use crate::coordinator::{SimCoordinator, Way};
+use crate::facts::Touch;
 use crate::liveness;
 use crate::nemesis::End;
 use crate::receiver;
@@ -53,6 +55,7 @@ fn replica_time() -> Moment {
 /// A process.
 pub struct Process {
     incarnation: u32,
+    pub name: String,
     runtime: Runtime,
     pub running: Running,
     start: tokio::time::Instant,
@@ -81,7 +84,7 @@ pub struct Outcome {
     pub violations: Vec<String>,
     pub log: String,
     pub events: u64,
-    pub counts: std::collections::BTreeMap<&'static str, u64>,
+    pub counts: BTreeMap<&'static str, u64>,
 }
 
 /// A run.
@@ -95,10 +98,10 @@ pub struct Engine {
     turns: fastrand::Rng,
 }
 
-/// Runs a seed.
-pub fn run(seed: u64, broken: Break) -> Outcome {
-    simulated::start(replica_time, seed);
-    let outcome = Engine::new(Scenario::of(seed), broken).run();
+/// Runs a scenario.
+pub fn run(scenario: Scenario, broken: Break) -> Outcome {
+    simulated::start(replica_time, scenario.seed);
+    let outcome = Engine::new(scenario, broken).run();
     network::set(None);
     simulated::stop();
     outcome
@@ -107,7 +110,14 @@ pub fn run(seed: u64, broken: Break) -> Outcome {
 impl Engine {
     fn new(scenario: Scenario, broken: Break) -> Self {
         let world = World::new(scenario.seed, scenario.replicas, broken);
-        world.state().facts.book.habits.clone_from(&scenario.receivers);
+        {
+            let facts = &mut world.state().facts;
+            facts.book.habits.clone_from(&scenario.receivers);
+            let one_by_one = scenario.schedules.iter().flat_map(|schedule| &schedule.jobs);
+            let one_by_one = one_by_one.filter(|job| job.batch.concurrency == 1).map(|job| job.name.clone());
+            facts.one_by_one = one_by_one.collect();
+            (facts.meddled, facts.sessions_are_safe) = (scenario.is_meddled_with(), scenario.sessions_are_safe());
+        }
         world.judge.edit(|state| state.answer(QUERY, scenario.calls.clone()));
         let places = (0..scenario.replicas).map(|_| Place::default()).collect();
         let schedule = Arc::new(scenario.schedules[0].clone());
@@ -135,13 +145,13 @@ impl Engine {
             if now >= audit_at {
                 audit_at = now + Duration::from_secs(1);
                 self.world.audit(false);
-                if healed && liveness::what_is_left(&self.world, CALM).is_empty() {
+                if healed && liveness::what_is_left(&self.world, &self.scenario, CALM).is_empty() {
                     break;
                 }
             }
             let stuck = now > CALM + HEALED_WITHIN;
             if stuck {
-                let left = liveness::what_is_left(&self.world, CALM);
+                let left = liveness::what_is_left(&self.world, &self.scenario, CALM);
                 self.world.state().violated(left);
             }
             let panics = PANICS.take().into_iter().map(|panic| format!("panicked: {panic}")).collect();
@@ -170,6 +180,27 @@ impl Engine {
             self.turn_of((place + first) % self.places.len(), now, length);
         }
         self.world.state().now = now + length;
+        self.look_who_leads();
+    }
+
+    /// Those that stand still say nothing; the clocks of all others show the same moment.
+    fn look_who_leads(&self) {
+        let mut leading = BTreeMap::<_, BTreeSet<_>>::new();
+        for process in self.places.iter().filter_map(|place| place.process.as_ref()).filter(|one| one.paused.is_none())
+        {
+            CURRENT.set(Some((process.start, process.base)));
+            let entered = process.runtime.enter();
+            for election in self.scenario.elections.iter().filter(|election| process.running.leads(election)) {
+                leading.entry(election.clone()).or_default().insert(process.name.clone());
+            }
+            drop(entered);
+            CURRENT.set(None);
+        }
+        let several = leading.values().any(|replicas| replicas.len() > 1);
+        self.world.state().facts.leading = leading;
+        if several {
+            self.world.touch("judge", Touch::LeadersSeen);
+        }
     }
 
     fn turn_of(&mut self, place: usize, now: Duration, length: Duration) {
@@ -192,6 +223,7 @@ impl Engine {
                 return;
             }
             process.paused = None;
+            self.world.state().paused[place] = false;
             let missed = own(now.saturating_sub(since));
             process.passed += missed;
             process.runtime.block_on(tokio::time::advance(Duration::from_micros(missed)));
@@ -271,6 +303,7 @@ impl Engine {
         CURRENT.set(None);
         self.places[place].process = Some(Process {
             incarnation,
+            name,
             runtime,
             running,
             start,
@@ -285,7 +318,10 @@ impl Engine {
 
     /// All of a process is gone.
     pub fn stop(&mut self, place: usize) {
-        self.world.state().alive[place] = None;
+        {
+            let mut state = self.world.state();
+            (state.alive[place], state.paused[place]) = (None, false);
+        }
         if let Some(process) = self.places[place].process.take() {
             CURRENT.set(Some((process.start, process.base)));
             let Process { runtime, running, .. } = process;

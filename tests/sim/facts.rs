@@ -3,10 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
-use bursar::domain::{Claim, ElectionName, TenureId, Term};
+use bursar::domain::instruction::InstructionState;
+use bursar::domain::{Claim, ElectionName, JobName, TenureId, Term};
 use bursar::store::memory::MemoryStore;
 use bursar::store::{PayoutFilter, PayoutView, RunFilter, RunSummary, Store, UnitFilter, UnitView};
+use chrono::{DateTime, Utc};
 
 use crate::receiver::{Arrival, Book, Reply};
 
@@ -42,6 +45,7 @@ pub enum Touch {
     /// A tenure turned to the store.
     Asked {
         claim: Claim,
+        kind: Kind,
         operation: &'static str,
     },
     /// The store did something under a claim, or refused.
@@ -79,6 +83,22 @@ pub enum Touch {
     TenureEnded {
         claim: Claim,
     },
+    /// A tenure notes why it ends.
+    Ending {
+        claim: Claim,
+        reason: String,
+    },
+    /// A tenure tries one unit alone.
+    Alone {
+        unit: i64,
+    },
+    /// A tenure charges units, of a run of the store's own work.
+    Charges {
+        run: i64,
+        units: Vec<i64>,
+    },
+    /// Who says that it leads was looked at.
+    LeadersSeen,
     /// Entries came in: merchant, and amount less fee in minor units.
     Imported {
         entries: Vec<(String, i64)>,
@@ -101,6 +121,10 @@ impl Touch {
             | Self::Arrived { .. }
             | Self::Wrote { .. }
             | Self::TenureEnded { .. }
+            | Self::Ending { .. }
+            | Self::Alone { .. }
+            | Self::Charges { .. }
+            | Self::LeadersSeen
             | Self::Imported { .. } => false,
         }
     }
@@ -112,7 +136,7 @@ const READS: &[&str] = &["pulse", "jobs", "open_runs", "recorded", "payout_jobs"
 impl fmt::Display for Touch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asked { claim, operation } => write!(f, "asks {operation} as {}/{}", claim.election, claim.term),
+            Self::Asked { claim, operation, .. } => write!(f, "asks {operation} as {}/{}", claim.election, claim.term),
             Self::Did { claim, operation, went, taken, .. } => {
                 write!(f, "{operation} as {}/{}: {went:?}", claim.election, claim.term)?;
                 for (instruction, key, _) in taken {
@@ -129,6 +153,10 @@ impl fmt::Display for Touch {
             Self::Arrived { arrival, reply } => write!(f, "{arrival}: {reply}"),
             Self::Wrote { key, .. } => write!(f, "writes a request for {key}"),
             Self::TenureEnded { claim } => write!(f, "ended {}/{}", claim.election, claim.term),
+            Self::Ending { claim, reason } => write!(f, "ends {}/{}: {reason}", claim.election, claim.term),
+            Self::Alone { unit } => write!(f, "tries {unit} alone"),
+            Self::Charges { run, units } => write!(f, "charges {units:?} of {run}"),
+            Self::LeadersSeen => write!(f, "looks who leads"),
             Self::Imported { entries } => write!(f, "imports {} entries", entries.len()),
         }
     }
@@ -175,19 +203,62 @@ pub struct Facts {
     pub keys: BTreeMap<String, i64>,
     /// What came in for each merchant, without what was taken back, minor units.
     pub came_in: BTreeMap<String, i64>,
-    /// What was found to be otherwise than it was before.
+    /// What was found to be otherwise than it was before: keys and bytes; payouts that were final.
     pub contradictions: Vec<String>,
+    pub unmade: Vec<String>,
+    /// Bookings under a lower token than an earlier one's, at receivers that compare.
+    pub stale: Vec<String>,
     pub book: Book,
     pub views: Views,
+    /// Units that were tried alone.
+    pub alone: BTreeSet<i64>,
+    /// Jobs that settle one batch at a time.
+    pub one_by_one: BTreeSet<JobName>,
+    /// The highest token that each receiver has booked under, by scope.
+    pub tokens: BTreeMap<(String, String), i64>,
+    /// How each payout ended, when it first had.
+    pub finals: BTreeMap<String, InstructionState>,
+    /// Who says that it leads.
+    pub leading: BTreeMap<ElectionName, BTreeSet<String>>,
+    /// Whose the leader key was when a tenure last turned to the store.
+    pub key_of: Option<TenureId>,
+    /// Somebody worked on the coordinator by hand, or it forgot: leases and keys promise nothing.
+    pub meddled: bool,
+    /// Nothing in this seed can cost anybody a session.
+    pub sessions_are_safe: bool,
+    /// Since when there is no more trouble, and when first something was begun in each election after that.
+    pub calm_since: Option<Duration>,
+    pub worked: BTreeMap<ElectionName, Duration>,
+    /// Where the marks of jobs stood when they were brought up.
+    pub marks: BTreeMap<JobName, DateTime<Utc>>,
 }
 
 impl Facts {
+    fn compares_tokens(&self, host: &str) -> bool {
+        self.book.habits.get(host).is_some_and(|habits| habits.checks_tokens)
+    }
+
     /// The claim that the store accepted last.
     pub fn in_force(&self, election: &ElectionName) -> Option<&Who> {
         self.accepted.get(election).and_then(|claims| claims.last())
     }
 
-    pub fn take_in(&mut self, touch: Touch) {
+    /// Takes in the store's rows. What was final stays what it was: that is remembered here, not read.
+    pub fn show(&mut self, views: Views) {
+        for payout in &views.payouts {
+            if payout.state.is_final() {
+                let first = *self.finals.entry(payout.key.clone()).or_insert(payout.state);
+                if first != payout.state {
+                    self.unmade.push(format!("{} was {first:?} and is {:?}", payout.key, payout.state));
+                }
+            } else if let Some(first) = self.finals.get(&payout.key) {
+                self.unmade.push(format!("{} was {first:?} and is {:?}", payout.key, payout.state));
+            }
+        }
+        self.views = views;
+    }
+
+    pub fn take_in(&mut self, touch: Touch, now: Duration) {
         self.events += 1;
         self.writes += u64::from(touch.may_have_written());
         match &touch {
@@ -206,7 +277,10 @@ impl Facts {
             Touch::TenureEnded { claim } => {
                 self.ended.insert(who(claim));
             }
-            Touch::Did { taken, .. } => {
+            Touch::Did { claim, kind, went, taken, .. } => {
+                if self.calm_since.is_some() && (*kind, *went) == (Kind::Begin, Went::Mine) {
+                    self.worked.entry(claim.election.clone()).or_insert(now);
+                }
                 for (instruction, key, body) in taken {
                     let first = self.taken.entry(*instruction).or_insert_with(|| (key.clone(), body.clone()));
                     if first != &(key.clone(), body.clone()) {
@@ -219,12 +293,29 @@ impl Facts {
                     }
                 }
             }
+            Touch::Alone { unit } => {
+                self.alone.insert(*unit);
+            }
             Touch::Imported { entries } => {
                 for (merchant, net) in entries {
                     *self.came_in.entry(merchant.clone()).or_insert(0) += net.max(&0);
                 }
             }
-            Touch::Asked { .. } | Touch::Won { .. } | Touch::Arrived { .. } | Touch::Wrote { .. } => {}
+            Touch::Arrived { arrival, reply } if reply.booked && self.compares_tokens(&arrival.host) => {
+                let highest = self.tokens.entry((arrival.host.clone(), arrival.scope.clone())).or_insert(arrival.token);
+                if arrival.token < *highest {
+                    let (key, token) = (&arrival.key, arrival.token);
+                    self.stale.push(format!("{key} was booked under token {token} after {highest}"));
+                }
+                *highest = arrival.token.max(*highest);
+            }
+            Touch::Asked { .. }
+            | Touch::Won { .. }
+            | Touch::Arrived { .. }
+            | Touch::Wrote { .. }
+            | Touch::Ending { .. }
+            | Touch::Charges { .. }
+            | Touch::LeadersSeen => {}
         }
         self.last = Some(touch);
     }

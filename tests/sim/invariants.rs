@@ -29,6 +29,10 @@ pub const INVARIANTS: &[Invariant] = &[
     ("tokens_never_go_down", invariant_tokens_never_go_down),
     ("ledger_balances", invariant_ledger_balances),
     ("final_stays_final", invariant_final_stays_final),
+    ("one_leader_at_a_time", invariant_one_leader_at_a_time),
+    ("begins_under_its_own_key", invariant_begins_under_its_own_key),
+    ("charged_alone", invariant_charged_alone),
+    ("no_session_is_lost_for_nothing", invariant_no_session_is_lost_for_nothing),
 ];
 
 /// What is violated now.
@@ -93,7 +97,7 @@ fn invariant_halted_does_nothing(facts: &Facts) -> Found {
 /// S7: a tenure that said that it has ended turns to nobody any more.
 fn invariant_nothing_after_demotion(facts: &Facts) -> Found {
     let (claim, what) = match &facts.last {
-        Some(Touch::Asked { claim, operation }) => (claim, *operation),
+        Some(Touch::Asked { claim, operation, .. }) => (claim, *operation),
         Some(Touch::Wrote { claim: Some(claim), .. }) => (claim, "a request"),
         Some(_) | None => return Found::new(),
     };
@@ -195,7 +199,7 @@ fn invariant_book_agrees_with_store(facts: &Facts) -> Found {
 
 /// A receiver that compares tokens booked nothing below what it had seen.
 fn invariant_tokens_never_go_down(facts: &Facts) -> Found {
-    facts.book.stale.clone()
+    facts.stale.clone()
 }
 
 /// What is paid or rejected stays so: there are no returns in scenarios.
@@ -204,8 +208,53 @@ fn invariant_final_stays_final(facts: &Facts) -> Found {
         let is_final = matches!(payout.state, InstructionState::Paid | InstructionState::Rejected);
         is_final != payout.final_at.is_some()
     };
-    facts.views.payouts.iter().filter(loose).map(|payout| format!("{} is {:?}", payout.key, payout.state)).collect()
+    let loose = facts.views.payouts.iter().filter(loose).map(|payout| format!("{} is {:?}", payout.key, payout.state));
+    facts.unmade.iter().cloned().chain(loose).collect()
 }
+
+/// S1, S7: no two say at one moment that they lead, unless somebody works on the coordinator by hand.
+fn invariant_one_leader_at_a_time(facts: &Facts) -> Found {
+    let Some(Touch::LeadersSeen) = &facts.last else { return Found::new() };
+    let many = facts.leading.iter().filter(|(_, replicas)| !facts.meddled && replicas.len() > 1);
+    many.map(|(election, replicas)| format!("{election} is led by {replicas:?}")).collect()
+}
+
+/// S7: who begins something has the leader key, unless somebody works on the coordinator by hand: a lease is over here before it is
+/// over there, and the gate stands before every beginning.
+fn invariant_begins_under_its_own_key(facts: &Facts) -> Found {
+    match &facts.last {
+        Some(Touch::Asked { claim, kind: Kind::Begin, operation })
+            if !facts.meddled && facts.key_of != Some(claim.tenure_id) =>
+        {
+            vec![format!("{operation} was begun as {}/{} without the leader key", claim.election, claim.term)]
+        }
+        Some(_) | None => Found::new(),
+    }
+}
+
+/// No tenure ends with its session or its key where nothing in the seed can cost anybody one.
+fn invariant_no_session_is_lost_for_nothing(facts: &Facts) -> Found {
+    match &facts.last {
+        Some(Touch::Ending { claim, reason }) if facts.sessions_are_safe && LOST.contains(&reason.as_str()) => {
+            vec![format!("{}/{} ends: {reason}", claim.election, claim.term)]
+        }
+        Some(_) | None => Found::new(),
+    }
+}
+
+/// L4: nobody is charged for another's failure: who is charged was tried alone, or is the last that is left.
+fn invariant_charged_alone(facts: &Facts) -> Found {
+    let Some(Touch::Charges { run, units }) = &facts.last else { return Found::new() };
+    let left = facts.views.runs.iter().find(|seen| seen.id == *run);
+    if left.is_none_or(|run| run.units.pending <= 1 || !facts.one_by_one.contains(&run.job)) {
+        return Found::new();
+    }
+    let together = units.iter().filter(|unit| !facts.alone.contains(unit));
+    together.map(|unit| format!("unit {unit} of run {run} was charged, and never tried alone")).collect()
+}
+
+/// Reasons of an end that nobody asked for and the store did not give.
+const LOST: &[&str] = &["session_lost", "lease_gone", "leader_key_gone", "leader_key_taken"];
 
 /// No merchant is paid more than came in for it. The store's own audit asks for equality, on its own rows.
 fn invariant_ledger_balances(facts: &Facts) -> Found {

@@ -12,6 +12,7 @@ mod facts;
 mod invariants;
 mod liveness;
 mod mutants;
+mod nature;
 mod nemesis;
 mod receiver;
 mod scenario;
@@ -21,13 +22,16 @@ mod tenure_store;
 mod world;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::breaks::Break;
 use crate::engine::Outcome;
+use crate::scenario::{Act, Scenario};
 
 /// The seeds of a plain run: from 0 on.
 pub const SEEDS: u64 = 1_000;
@@ -57,8 +61,14 @@ fn keep_panics() {
 /// Runs one seed on this thread.
 #[must_use]
 pub fn simulate(seed: u64, broken: Break) -> Outcome {
+    simulate_scenario(Scenario::of(seed), broken)
+}
+
+/// Runs one scenario on this thread.
+#[must_use]
+pub fn simulate_scenario(scenario: Scenario, broken: Break) -> Outcome {
     keep_panics();
-    engine::run(seed, broken)
+    engine::run(scenario, broken)
 }
 
 /// Why a seed failed, and how to see it again.
@@ -126,34 +136,56 @@ fn run_seeds(from: u64, count: u64) -> (Vec<String>, BTreeMap<&'static str, u64>
     })
 }
 
+/// Kinds that a plain run has to have seen: one in which the fence refused nothing, or in which nothing outlived its sender, proves
+/// too little.
+const SEEN: &[&str] = &[
+    "all leases lapsed",
+    "cordoned",
+    "coordinator restored",
+    "coordinator wiped",
+    "crash",
+    "handed over",
+    world::OUTLIVED,
+    "landed while its sender stood still",
+    "messages doubled",
+    "pause",
+    "refused by a halt",
+    "refused by the fence",
+    "transfer",
+    "unknown commits",
+];
+
 #[test]
-#[expect(clippy::print_stdout, reason = "what happened is what a run of many seeds is for")]
 fn no_seed_breaks_an_invariant_and_everything_ends_once_trouble_is_over() {
     let (from, count) = (asked("BURSAR_SIM_FROM", 0), asked("BURSAR_SIM_SEEDS", SEEDS));
     let (failed, counts, events) = run_seeds(from, count);
-    println!("{count} seeds from {from}, {events} events");
+    let mut said = format!("simulated: {count} seeds from {from}, {events} events\n");
     for (what, times) in &counts {
-        println!("{times:>9}  {what}");
+        writeln!(said, "{times:>9}  {what}").expect("a text takes text");
     }
+    // Past the harness, which keeps to itself what a test prints: what happened is what a run of many seeds is for.
+    std::io::stdout().write_all(said.as_bytes()).expect("somebody reads it");
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     if count >= SEEDS {
-        // A run in which the fence refused nothing proves too little.
-        for what in
-            ["refused by the fence", "refused by a halt", "crash", "pause", "coordinator wiped", "unknown commits"]
-        {
-            assert!(counts.get(what).is_some_and(|times| *times > 0), "never seen: {what}");
-        }
+        let unseen: Vec<_> = SEEN.iter().filter(|what| !counts.contains_key(**what)).collect();
+        assert!(unseen.is_empty(), "never seen: {unseen:?}");
     }
 }
 
-/// Seeds that broke an invariant once, of runs longer than the plain one.
-const FOUND: [(u64, &str); 1] = [(18_262, "an edit of a job whose mark lay ahead of a clock that was stepped back")];
-
+/// An edit of a job whose mark lies ahead of a clock that was stepped back once recorded what was not due yet: found by seed 18262
+/// of what seeds were then.
 #[test]
-fn a_seed_that_once_broke_an_invariant_no_longer_does() {
-    for (seed, what) in FOUND {
-        let outcome = simulate(seed, Break::Nothing);
-        assert!(outcome.violations.is_empty(), "{what}: {}", report(seed, &outcome));
+fn an_edit_while_the_stores_clock_is_behind_the_mark_records_nothing_before_its_time() {
+    for seed in 0..12 {
+        let mut scenario = Scenario::of(seed);
+        scenario.acts.retain(|(_, act)| matches!(act, Act::Import { .. }));
+        let step = (Duration::from_millis(12_000), Act::StepStore { seconds: -25 });
+        let edits =
+            [13_500, 16_000].map(|at| (Duration::from_millis(at), Act::Edit { edited: 1 + usize::from(at == 16_000) }));
+        scenario.acts.extend(edits.into_iter().chain([step]));
+        scenario.acts.sort_by_key(|(at, _)| *at);
+        let outcome = simulate_scenario(scenario, Break::Nothing);
+        assert!(outcome.violations.is_empty(), "{}", report(seed, &outcome));
     }
 }
 

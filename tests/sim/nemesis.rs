@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bursar::store::{Actor, NewImport, RequestKind, Store as _};
+use bursar::domain::ElectionName;
+use bursar::domain::entry::NewEntry;
+use bursar::store::{Actor, NewImport, RequestKind, Store as _, TransferAsked};
 use chrono::TimeDelta;
 use futures_util::FutureExt as _;
 
@@ -12,13 +14,14 @@ use crate::engine::Engine;
 use crate::facts::Touch;
 use crate::receiver;
 use crate::scenario::{Act, Hand};
-use crate::world::{Links, To};
+use crate::world::{BadCommits, Links, To};
 
 /// What ends at a moment.
 #[derive(Debug, Clone)]
 pub enum End {
-    Halt(bursar::domain::ElectionName),
+    Halt(ElectionName),
     Hold(String),
+    Cordon(String),
     Commits,
 }
 
@@ -31,7 +34,9 @@ impl Engine {
     pub fn act(&mut self, act: Act, now: Duration) {
         let world = Arc::clone(&self.world);
         world.log("nemesis", format!("{act:?}"));
-        world.count(name(&act));
+        if let Some(name) = name(&act) {
+            world.count(name);
+        }
         match act {
             Act::Crash { place, down } => {
                 self.stop(place);
@@ -48,6 +53,7 @@ impl Engine {
                 if let Some(process) = &mut self.places[place].process {
                     let (since, until) = process.paused.unwrap_or((now, now));
                     process.paused = Some((since, until.max(now + time)));
+                    world.state().paused[place] = true;
                 }
             }
             Act::Cut { place, to, time } => world.state().links[place].to(to).cut_until = now + time,
@@ -58,8 +64,8 @@ impl Engine {
             }
             Act::Slow { place, to, time } => world.state().links[place].to(to).slow_until = now + time,
             Act::Deaf { place, to, time } => world.state().links[place].to(to).deaf_until = now + time,
-            Act::Commits { unknown, try_again, time } => {
-                world.state().bad_commits(unknown, try_again);
+            Act::Commits { bad, time } => {
+                world.state().commits = bad;
                 self.ends.push((now + time, End::Commits));
             }
             Act::Coordinator(hand) => self.act_on_coordinator(hand),
@@ -78,7 +84,16 @@ impl Engine {
             Act::Import { entries } => {
                 let nets = entries.iter().map(|entry| (entry.merchant.clone(), entry.amount - entry.fee)).collect();
                 world.touch("operator", Touch::Imported { entries: nets });
-                let entries = entries.into_iter().enumerate().map(|(line, entry)| (line as u64 + 2, entry)).collect();
+                let again = (world.state().broken == Break::ImportedTwice).then(|| {
+                    let again = |entry: &NewEntry| NewEntry { id: format!("{}-again", entry.id), ..entry.clone() };
+                    entries.iter().map(again).collect::<Vec<_>>()
+                });
+                let entries = entries
+                    .into_iter()
+                    .chain(again.into_iter().flatten())
+                    .enumerate()
+                    .map(|(line, entry)| (line as u64 + 2, entry))
+                    .collect();
                 let import = NewImport {
                     source: "psp".to_owned(),
                     file_name: "simulated.csv".to_owned(),
@@ -96,6 +111,15 @@ impl Engine {
                 done(world.judge.hold_merchant(&merchant, "nemesis", &actor()));
                 self.ends.push((now + time, End::Hold(merchant)));
             }
+            Act::Transfer { election, to } => self.ask_transfer(&election, to),
+            Act::Cordon { place, time } => {
+                if let Some(replica) = self.name_of(place)
+                    && done(world.judge.cordon(&replica, true, "nemesis", &actor()))
+                {
+                    world.count("cordoned");
+                    self.ends.push((now + time, End::Cordon(replica)));
+                }
+            }
             Act::ReceiverAway { host, time } => {
                 if let Some(habits) = world.state().facts.book.habits.get_mut(&host) {
                     habits.away_until = now + time;
@@ -103,6 +127,21 @@ impl Engine {
             }
         }
         world.changed.notify_waiters();
+    }
+
+    /// The replica that lives in a place.
+    fn name_of(&self, place: usize) -> Option<String> {
+        self.places[place].process.as_ref().map(|process| process.name.clone())
+    }
+
+    /// As the command does: it names the term that it finds.
+    fn ask_transfer(&self, election: &ElectionName, to: Option<usize>) {
+        let Some(claim) = self.world.in_force(election) else { return };
+        let to = to.and_then(|place| self.name_of(place));
+        let asked = done(self.world.judge.ask_transfer(election, claim.term, to.as_deref(), "nemesis", &actor()));
+        if asked == TransferAsked::Filed {
+            self.world.count("transfer");
+        }
     }
 
     fn act_on_coordinator(&self, hand: Hand) {
@@ -114,6 +153,7 @@ impl Engine {
             Hand::Restore => {
                 if let Some(backup) = state.backup.clone() {
                     state.model.restore(backup);
+                    state.count("coordinator restored");
                 }
             }
             Hand::Lapse => state.model.lapse(now + Duration::from_mins(1)),
@@ -148,7 +188,10 @@ impl Engine {
                 End::Hold(merchant) => {
                     done(self.world.judge.release_merchant(&merchant, "over", &actor()));
                 }
-                End::Commits => self.world.state().bad_commits(0, 0),
+                End::Cordon(replica) => {
+                    done(self.world.judge.cordon(&replica, false, "over", &actor()));
+                }
+                End::Commits => self.world.state().commits = BadCommits::default(),
             }
         }
     }
@@ -156,6 +199,7 @@ impl Engine {
     /// Trouble is over: everybody is there, and everything can be reached.
     pub fn heal(&mut self, now: Duration) {
         self.world.log("nemesis", "all is well from here on");
+        self.world.state().facts.calm_since = Some(now);
         for (at, _) in &mut self.ends {
             *at = now;
         }
@@ -187,8 +231,9 @@ fn done<T>(act: impl Future<Output = Result<T, bursar::store::StoreError>>) -> T
     act.now_or_never().expect("memory answers at once").expect("the judge has no faults")
 }
 
-fn name(act: &Act) -> &'static str {
-    match act {
+/// What is counted where it is tried; what may come to nothing is counted where it is done.
+fn name(act: &Act) -> Option<&'static str> {
+    let name = match act {
         Act::Crash { .. } => "crash",
         Act::Drain { .. } => "drain",
         Act::Pause { .. } => "pause",
@@ -201,7 +246,6 @@ fn name(act: &Act) -> &'static str {
         Act::Commits { .. } => "bad commits",
         Act::Coordinator(Hand::Wipe) => "coordinator wiped",
         Act::Coordinator(Hand::Backup) => "coordinator backed up",
-        Act::Coordinator(Hand::Restore) => "coordinator restored",
         Act::Coordinator(Hand::Lapse) => "all leases lapsed",
         Act::DeleteLeader { .. } => "leader key deleted",
         Act::LeaselessLeader { .. } => "leader key put by hand",
@@ -212,5 +256,7 @@ fn name(act: &Act) -> &'static str {
         Act::Trigger { .. } => "manual run",
         Act::HoldMerchant { .. } => "merchant held",
         Act::ReceiverAway { .. } => "receiver away",
-    }
+        Act::Coordinator(Hand::Restore) | Act::Transfer { .. } | Act::Cordon { .. } => return None,
+    };
+    Some(name)
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use bursar::chaos::network::{Connect, Connecting};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
+use crate::breaks::Break;
 use crate::facts::Touch;
 use crate::world::{State, To, World};
 
@@ -22,16 +23,26 @@ pub struct Habits {
     pub idempotent: bool,
     /// It refuses tokens below the highest that it has seen in the scope.
     pub checks_tokens: bool,
-    /// In a thousand: lost before it was read, answer lost, 503 (nothing done), 500 (done or not), 422, 409.
+    /// In a thousand: lost before it was read, answer lost, 503 (nothing done), 500 (done or not), 422, elsewhere (302, nothing
+    /// done), and an answer about another payment (nothing done).
     pub lost: u32,
     pub unanswered: u32,
     pub busy: u32,
     pub failing: u32,
     pub refusing: u32,
+    pub elsewhere: u32,
+    pub mistaken: u32,
     /// The longest time on the way, milliseconds.
     pub slow: u64,
     /// Until when it answers 503 to everything.
     pub away_until: Duration,
+}
+
+impl Habits {
+    /// Whether it answers everything, and with what was done.
+    pub const fn is_smooth(&self) -> bool {
+        self.lost + self.unanswered + self.busy + self.failing + self.refusing + self.elsewhere + self.mistaken == 0
+    }
 }
 
 /// A request as it arrives.
@@ -67,6 +78,8 @@ pub struct Reply {
     pub highest: Option<i64>,
     /// Nothing comes back.
     pub silent: bool,
+    /// It was booked: for the judge.
+    pub booked: bool,
 }
 
 impl fmt::Display for Reply {
@@ -91,17 +104,18 @@ pub struct Book {
     pub bookings: BTreeMap<String, Booking>,
     /// By host and scope.
     pub highest: BTreeMap<(String, String), i64>,
-    /// Bookings below the highest token that was seen before, at receivers that check.
-    pub stale: Vec<String>,
     pub habits: BTreeMap<String, Habits>,
 }
 
 impl State {
     /// A receiver reads a request and makes something of it.
     pub fn receive(&mut self, arrival: &Arrival) -> Reply {
-        let now = self.now;
+        let (now, broken) = (self.now, self.broken);
         let book = &mut self.facts.book;
-        let habits = book.habits.get(&arrival.host).copied().unwrap_or_default();
+        let mut habits = book.habits.get(&arrival.host).copied().unwrap_or_default();
+        if broken == Break::RefusesForNothing && habits.is_smooth() {
+            habits.refusing = 100;
+        }
         let rng = &mut self.rng;
         let mut chance = |of: u32| rng.u32(0..1000) < of;
         let status = |status: u16| Reply { status, ..Reply::default() };
@@ -111,7 +125,7 @@ impl State {
         let unanswered = chance(habits.unanswered);
         let seen = (arrival.host.clone(), arrival.scope.clone());
         let highest = book.highest.get(&seen).copied().unwrap_or(0);
-        if habits.checks_tokens && arrival.token < highest {
+        if habits.checks_tokens && arrival.token < highest && broken != Break::OldTokensBooked {
             return Reply { highest: Some(highest), ..status(412) };
         }
         let booked = book.bookings.get(&arrival.key).cloned();
@@ -132,12 +146,18 @@ impl State {
             None if chance(habits.refusing) => return Reply { silent: unanswered, ..status(422) },
             Some(_) | None => {}
         }
+        if chance(habits.elsewhere) {
+            return Reply { silent: unanswered, ..status(302) };
+        }
+        if chance(habits.mistaken) {
+            return Reply { body: echo(br#"{"amount_minor":"1"}"#, "paid"), silent: unanswered, ..status(200) };
+        }
         let failing = chance(habits.failing);
         if failing && chance(500) {
             return status(500);
         }
-        if habits.checks_tokens && arrival.token < highest {
-            book.stale.push(format!("{} was booked under token {} after {highest}", arrival.key, arrival.token));
+        if broken == Break::PaidUnbooked {
+            return Reply { body: echo(&arrival.body, "paid"), silent: unanswered, ..status(200) };
         }
         let booking = book.bookings.entry(arrival.key.clone()).or_insert_with(|| Booking {
             host: arrival.host.clone(),
@@ -150,9 +170,9 @@ impl State {
             *sum += amount;
         }
         if failing {
-            return status(500);
+            return Reply { booked: true, ..status(500) };
         }
-        Reply { body: echo(&arrival.body, "paid"), silent: unanswered, ..status(200) }
+        Reply { body: echo(&arrival.body, "paid"), silent: unanswered, booked: true, ..status(200) }
     }
 }
 
@@ -198,8 +218,11 @@ pub fn network(world: &Arc<World>, place: usize, incarnation: u32) -> Connect {
 /// The other end of a connection: hands on what it reads, and writes what comes back.
 async fn serve(world: Weak<World>, place: usize, incarnation: u32, host: String, mut stream: DuplexStream) {
     let mut read = Vec::new();
-    while let Some(request) = next_request(&mut stream, &mut read, &host).await {
+    while let Some(mut request) = next_request(&mut stream, &mut read, &host).await {
         let Some(world) = world.upgrade() else { return };
+        if world.state().broken == Break::BytesChanged {
+            request.body.push(b' ');
+        }
         if !world.lives(place, incarnation) {
             return;
         }
@@ -211,7 +234,7 @@ async fn serve(world: Weak<World>, place: usize, incarnation: u32, host: String,
         let time = world.state().rng.u64(1..=10 + slow);
         let way = world.way(place, To::Receiver);
         let answered = way.there.is_some();
-        let answer = world.send(request, Duration::from_millis(time));
+        let answer = world.send_request(request, (place, incarnation), Duration::from_millis(time));
         let Ok(reply) = answer.await else { return };
         // One that is cut off after it has written does not know more than one that was not answered.
         let (Some(back), true, false) = (way.back, answered, reply.silent) else {

@@ -17,10 +17,14 @@ use bursar::tenure::ScheduleInForce;
 use chrono::DateTime;
 
 use crate::receiver::Habits;
-use crate::world::To;
+use crate::world::{BadCommits, To};
 
 /// Trouble lasts from here to there.
 pub const TROUBLE: std::ops::Range<u64> = 2_000..30_000;
+
+/// Who is sent payouts, and who calls.
+pub const BANK: &str = "bank.test";
+pub const HOUSE: &str = "house.test";
 
 /// The query for units of calls.
 pub const QUERY: &str = "select key from calls";
@@ -28,24 +32,81 @@ pub const QUERY: &str = "select key from calls";
 /// What happens at a moment.
 #[derive(Debug, Clone)]
 pub enum Act {
-    Crash { place: usize, down: Duration },
-    Drain { place: usize, down: Duration },
-    Pause { place: usize, time: Duration },
-    Cut { place: usize, to: To, time: Duration },
-    CutAll { to: To, time: Duration },
-    Slow { place: usize, to: To, time: Duration },
-    Deaf { place: usize, to: To, time: Duration },
-    Commits { unknown: u32, try_again: u32, time: Duration },
+    Crash {
+        place: usize,
+        down: Duration,
+    },
+    Drain {
+        place: usize,
+        down: Duration,
+    },
+    Pause {
+        place: usize,
+        time: Duration,
+    },
+    Cut {
+        place: usize,
+        to: To,
+        time: Duration,
+    },
+    CutAll {
+        to: To,
+        time: Duration,
+    },
+    Slow {
+        place: usize,
+        to: To,
+        time: Duration,
+    },
+    Deaf {
+        place: usize,
+        to: To,
+        time: Duration,
+    },
+    Commits {
+        bad: BadCommits,
+        time: Duration,
+    },
     Coordinator(Hand),
-    DeleteLeader { election: ElectionName },
-    LeaselessLeader { election: ElectionName },
-    Halt { election: ElectionName, time: Duration },
-    Edit { edited: usize },
-    StepStore { seconds: i64 },
-    Import { entries: Vec<NewEntry> },
-    Trigger { job: JobName },
-    HoldMerchant { merchant: String, time: Duration },
-    ReceiverAway { host: String, time: Duration },
+    DeleteLeader {
+        election: ElectionName,
+    },
+    LeaselessLeader {
+        election: ElectionName,
+    },
+    Halt {
+        election: ElectionName,
+        time: Duration,
+    },
+    Edit {
+        edited: usize,
+    },
+    StepStore {
+        seconds: i64,
+    },
+    Import {
+        entries: Vec<NewEntry>,
+    },
+    Trigger {
+        job: JobName,
+    },
+    HoldMerchant {
+        merchant: String,
+        time: Duration,
+    },
+    ReceiverAway {
+        host: String,
+        time: Duration,
+    },
+    /// The election is to be handed over, to the replica in that place or to any.
+    Transfer {
+        election: ElectionName,
+        to: Option<usize>,
+    },
+    Cordon {
+        place: usize,
+        time: Duration,
+    },
 }
 
 /// What happens to the coordinator as a whole.
@@ -96,9 +157,11 @@ enum Trouble {
     Trigger,
     Hold,
     Away,
+    Transfer,
+    Cordon,
 }
 
-const TROUBLES: [Trouble; 18] = [
+const TROUBLES: [Trouble; 20] = [
     Trouble::Crash,
     Trouble::Drain,
     Trouble::Pause,
@@ -117,6 +180,8 @@ const TROUBLES: [Trouble; 18] = [
     Trouble::Trigger,
     Trouble::Hold,
     Trouble::Away,
+    Trouble::Transfer,
+    Trouble::Cordon,
 ];
 
 struct Draw(fastrand::Rng);
@@ -171,6 +236,8 @@ fn receiver(draw: &mut Draw, host: &str, habits: &mut BTreeMap<String, Habits>) 
             busy: rough,
             failing: rough / 2,
             refusing: rough / 2,
+            elsewhere: draw.one(&[0, rough / 4]),
+            mistaken: draw.one(&[0, rough / 4]),
             slow: draw.one(&[5, 200, 1_500]),
             away_until: Duration::ZERO,
         },
@@ -210,7 +277,7 @@ fn job(draw: &mut Draw, name: &str, election: &ElectionName, handler: HandlerDef
 fn jobs(draw: &mut Draw, elections: &[ElectionName], habits: &mut BTreeMap<String, Habits>) -> Vec<JobDefinition> {
     let payout = match draw.0.u32(0..8) {
         0 => PayoutDefinition::None,
-        _ => PayoutDefinition::Http(Box::new(receiver(draw, "bank.test", habits))),
+        _ => PayoutDefinition::Http(Box::new(receiver(draw, BANK, habits))),
     };
     let ledger = HandlerDefinition::Ledger(LedgerDefinition {
         sources: BTreeSet::new(),
@@ -223,7 +290,7 @@ fn jobs(draw: &mut Draw, elections: &[ElectionName], habits: &mut BTreeMap<Strin
     });
     let mut jobs = vec![job(draw, "settle", &elections[0], ledger)];
     if elections.len() > 1 || draw.0.bool() {
-        let receiver = receiver(draw, "house.test", habits);
+        let receiver = receiver(draw, HOUSE, habits);
         let calls = HandlerDefinition::Http(HttpDefinition { units: QUERY.to_owned(), receiver });
         let last = elections.last().expect("at least one");
         jobs.push(job(draw, "call", last, calls));
@@ -343,7 +410,10 @@ impl Scenario {
             Trouble::CutAll => Act::CutAll { to, time },
             Trouble::Slow => Act::Slow { place, to, time },
             Trouble::Deaf => Act::Deaf { place, to, time },
-            Trouble::Commits => Act::Commits { unknown: draw.0.u32(20..200), try_again: draw.0.u32(0..100), time },
+            Trouble::Commits => {
+                let (unknown, try_again) = (draw.0.u32(20..200), draw.0.u32(0..100));
+                Act::Commits { bad: BadCommits { unknown, try_again, contended: draw.one(&[0, 0, 900]) }, time }
+            }
             Trouble::Coordinator => Act::Coordinator(draw.one(&[Hand::Wipe, Hand::Backup, Hand::Restore, Hand::Lapse])),
             Trouble::Hands => {
                 let election = draw.one(&self.elections);
@@ -357,6 +427,11 @@ impl Scenario {
             Trouble::Edit => Act::Edit { edited: draw.0.usize(0..self.schedules.len()) },
             Trouble::Step => Act::StepStore { seconds: draw.one(&[-20, -5, -1, 1, 5, 30, 90]) },
             Trouble::Trigger => Act::Trigger { job: draw.one(&self.schedules[0].jobs).name },
+            Trouble::Transfer => {
+                let to = draw.0.bool().then_some(place);
+                Act::Transfer { election: draw.one(&self.elections), to }
+            }
+            Trouble::Cordon => Act::Cordon { place, time },
             Trouble::Hold => Act::HoldMerchant { merchant: format!("m-{}", draw.0.u32(0..5)), time },
             Trouble::Away => {
                 let hosts: Vec<String> = self.receivers.keys().cloned().collect();

@@ -10,13 +10,25 @@ use bursar::domain::{Claim, ElectionName, JobName, Term};
 use bursar::store::memory::MemoryStore;
 use bursar::store::*;
 use chrono::{DateTime, NaiveDate, Utc};
+use futures_util::FutureExt as _;
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::breaks::Break;
 use crate::coordinator::Way;
 use crate::facts::Touch;
 use crate::tenure_store::SimTenure;
-use crate::world::To;
+use crate::world::{Landing, To, World};
+
+/// Lets everything begin.
+struct Anybody;
+
+#[async_trait]
+impl Admission for Anybody {
+    async fn admitted(&self) -> bool {
+        true
+    }
+}
 
 /// The unfenced half.
 pub struct SimStore {
@@ -28,28 +40,36 @@ impl SimStore {
     pub fn new(way: Way) -> Self {
         let inner = way.world.judge.seen_by(&way.name);
         let world = Arc::downgrade(&way.world);
-        inner.set_faults(Some(Arc::new(move |_| world.upgrade().and_then(|world| world.fault()))));
+        inner.set_faults(Some(Arc::new(move |operation| world.upgrade().and_then(|world| world.fault(operation)))));
         Self { way, inner }
     }
 
-    /// One operation on its way there and back; `seen` is shown what came of it, before anybody else is.
-    async fn ask<T>(
+    /// One operation on its way there and back, of no tenure.
+    async fn ask<T, F>(
         &self,
         operation: &'static str,
-        call: impl Future<Output = Result<T, StoreError>> + Send,
-        seen: impl FnOnce(&mut Result<T, StoreError>) + Send,
-    ) -> Result<T, StoreError> {
-        over(&self.way, operation, call, seen).await
+        call: impl FnOnce(MemoryStore) -> F + Send + 'static,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let inner = self.inner.clone();
+        over(&self.way, operation, None, async move { call(inner).await }, |_, _| {}).await
     }
 }
 
-/// One operation on its way there and back.
-pub async fn over<T>(
+/// One operation on its way there and back. Once it has left, it arrives, whatever becomes of its sender, unless the sessions of its
+/// tenure are ended first; the answer alone needs somebody to come back to. `seen` is shown what came of it, before anybody
+/// else is.
+pub async fn over<T: Send + 'static>(
     way: &Way,
     operation: &'static str,
-    call: impl Future<Output = Result<T, StoreError>> + Send,
-    seen: impl FnOnce(&mut Result<T, StoreError>) + Send,
+    of: Option<Claim>,
+    call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    seen: impl FnOnce(&World, &mut Result<T, StoreError>) + Send + 'static,
 ) -> Result<T, StoreError> {
+    way.alive().await;
     let there_and_back = way.world.way(way.place, To::Store);
     let detail = || "simulated".to_owned();
     let Some(there) = there_and_back.there else {
@@ -57,17 +77,25 @@ pub async fn over<T>(
         way.alive().await;
         return Err(StoreError::Unreachable { operation, detail: detail() });
     };
-    tokio::time::sleep(there).await;
-    way.alive().await;
-    let mut done = call.await;
-    way.alive().await;
-    seen(&mut done);
-    let Some(back) = there_and_back.back else {
-        tokio::time::sleep(there_and_back.patience).await;
-        way.alive().await;
-        return Err(StoreError::Unknown { operation, detail: detail() });
+    let (answer, answered) = oneshot::channel();
+    let landing: Landing = Box::new(move |world| {
+        let mut done = call.now_or_never().expect("memory answers at once");
+        seen(world, &mut done);
+        // The one that asked may be gone.
+        drop(answer.send(done));
+    });
+    way.send(there, of, landing);
+    let done = way.heard(answered).await;
+    let done = match there_and_back.back {
+        Some(back) => {
+            tokio::time::sleep(back).await;
+            done
+        }
+        None => {
+            tokio::time::sleep(there_and_back.patience).await;
+            Err(StoreError::Unknown { operation, detail: detail() })
+        }
     };
-    tokio::time::sleep(back).await;
     way.alive().await;
     if let (Break::UnknownTakenForFailure, Err(StoreError::Unknown { .. })) = (way.world.state().broken, &done) {
         return Err(StoreError::TryAgain { operation, code: "40001".to_owned(), detail: detail() });
@@ -78,25 +106,37 @@ pub async fn over<T>(
 #[async_trait]
 impl Store for SimStore {
     async fn health(&self) -> Result<Health, StoreError> {
-        self.ask("health", self.inner.health(), |_| {}).await
+        self.ask("health", move |inner| async move { inner.health().await }).await
     }
 
     async fn now(&self) -> Result<DateTime<Utc>, StoreError> {
-        self.ask("now", self.inner.now(), |_| {}).await
+        self.ask("now", move |inner| async move { inner.now().await }).await
     }
 
     async fn fence(&self, election: &ElectionName) -> Result<Option<Fence>, StoreError> {
-        let broken = self.way.world.state().broken;
-        let fence = self.ask("fence", self.inner.fence(election), |_| {}).await;
-        if broken == Break::FenceForgotten { fence.map(|_| None) } else { fence }
+        let (broken, election) = (self.way.world.state().broken, election.clone());
+        let fence = self.ask("fence", move |inner| async move { inner.fence(&election).await }).await;
+        let forgets = matches!(broken, Break::FenceForgotten | Break::FenceGoesDown | Break::TermForTwo);
+        if forgets { fence.map(|_| None) } else { fence }
     }
 
     async fn advance(&self, claim: &Claim, leader: &Leader, within: Duration) -> Result<AdvanceOutcome, StoreError> {
-        let world = &self.way.world;
-        self.ask("advance", self.inner.advance(claim, leader, within), |_| {
+        let (inner, leader, presented) = (self.inner.clone(), leader.clone(), claim.clone());
+        let call = async move { inner.advance(&presented, &leader, within).await };
+        let (name, claim) = (self.way.name.clone(), claim.clone());
+        over(&self.way, "advance", None, call, move |world, done| {
+            let lets_in = match (world.state().broken, &*done) {
+                (Break::FenceGoesDown, Ok(AdvanceOutcome::Lost(found))) => found.term > claim.term,
+                (Break::TermForTwo, Ok(AdvanceOutcome::Lost(found))) => found.term == claim.term,
+                (_, _) => false,
+            };
+            if lets_in {
+                *done = Ok(AdvanceOutcome::Accepted { halt: None });
+                world.touch(&name, Touch::Accepted { claim: claim.clone() });
+            }
             // Also where the answer says nothing: what counts is what is in force.
-            if world.in_force(&claim.election).as_ref() == Some(claim) {
-                world.touch(&self.way.name, Touch::Accepted { claim: claim.clone() });
+            if world.in_force(&claim.election).as_ref() == Some(&claim) {
+                world.touch(&name, Touch::Accepted { claim });
             }
         })
         .await
@@ -109,8 +149,12 @@ impl Store for SimStore {
         baseline: Lineage,
         admission: Arc<dyn Admission>,
     ) -> Result<Arc<dyn TenureStore>, StoreError> {
-        let inner = self.ask("tenure", self.inner.tenure(claim, limits, baseline, admission), |_| {}).await?;
-        Ok(Arc::new(SimTenure { way: self.way.clone(), inner }))
+        let presented = claim.clone();
+        let opened = self.ask("tenure", move |inner| async move {
+            // Whether something may begin is asked here, before it leaves.
+            inner.tenure(&presented, limits, baseline, Arc::new(Anybody)).await
+        });
+        Ok(Arc::new(SimTenure::new(self.way.clone(), opened.await?, admission)))
     }
 
     async fn carries(&self) -> Result<Vec<JobCarries>, StoreError> {
@@ -118,7 +162,8 @@ impl Store for SimStore {
     }
 
     async fn wishes(&self, replica: &str) -> Result<Wishes, StoreError> {
-        self.ask("wishes", self.inner.wishes(replica), |_| {}).await
+        let replica = replica.to_owned();
+        self.ask("wishes", move |inner| async move { inner.wishes(&replica).await }).await
     }
 
     async fn cordon(&self, replica: &str, cordoned: bool, reason: &str, actor: &Actor) -> Result<bool, StoreError> {
@@ -193,34 +238,43 @@ impl Store for SimStore {
     }
 
     async fn note_work(&self, claim: &Claim, at: DateTime<Utc>) -> Result<(), StoreError> {
-        self.ask("note_work", self.inner.note_work(claim, at), |_| {}).await
+        let claim = claim.clone();
+        self.ask("note_work", move |inner| async move { inner.note_work(&claim, at).await }).await
     }
 
     async fn note_end(&self, claim: &Claim, reason: &str, at: Option<DateTime<Utc>>) -> Result<(), StoreError> {
-        self.ask("note_end", self.inner.note_end(claim, reason, at), |_| {}).await
+        let (claim, reason) = (claim.clone(), reason.to_owned());
+        self.way.alive().await;
+        self.way.world.touch(&self.way.name, Touch::Ending { claim: claim.clone(), reason: reason.clone() });
+        self.ask("note_end", move |inner| async move { inner.note_end(&claim, &reason, at).await }).await
     }
 
     async fn halt(&self, election: &ElectionName, reason: &str, actor: &Actor) -> Result<HaltReport, StoreError> {
-        let world = &self.way.world;
-        world.count("halted by itself");
-        self.ask("halt", self.inner.halt(election, reason, actor), |done| {
+        self.way.world.count("halted by itself");
+        let (inner, of, reason, actor) = (self.inner.clone(), election.clone(), reason.to_owned(), actor.clone());
+        let call = async move { inner.halt(&of, &reason, &actor).await };
+        let (name, election) = (self.way.name.clone(), election.clone());
+        over(&self.way, "halt", None, call, move |world, done| {
             if done.is_ok() {
-                world.touch(&self.way.name, Touch::Halted { election: election.clone() });
+                world.touch(&name, Touch::Halted { election });
             }
         })
         .await
     }
 
     async fn resumed_baseline(&self, election: &ElectionName) -> Result<Option<(Lineage, DateTime<Utc>)>, StoreError> {
-        self.ask("resumed_baseline", self.inner.resumed_baseline(election), |_| {}).await
+        let election = election.clone();
+        self.ask("resumed_baseline", move |inner| async move { inner.resumed_baseline(&election).await }).await
     }
 
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
-        self.ask("units", self.inner.units(filter), |_| {}).await
+        let filter = filter.clone();
+        self.ask("units", move |inner| async move { inner.units(&filter).await }).await
     }
 
     async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError> {
-        self.ask("figures", self.inner.figures(election), |_| {}).await
+        let election = election.clone();
+        self.ask("figures", move |inner| async move { inner.figures(&election).await }).await
     }
 
     // What follows no replica asks: commands do, and they are not simulated on a way of their own.
@@ -346,7 +400,8 @@ impl Store for SimStore {
     }
 
     async fn note_promotion(&self, claim: &Claim, promotion: &Promotion) -> Result<(), StoreError> {
-        self.ask("note_promotion", self.inner.note_promotion(claim, promotion), |_| {}).await
+        let (claim, promotion) = (claim.clone(), promotion.clone());
+        self.ask("note_promotion", move |inner| async move { inner.note_promotion(&claim, &promotion).await }).await
     }
 
     async fn stories(&self, filter: &StoryFilter) -> Result<Vec<TermStory>, StoreError> {

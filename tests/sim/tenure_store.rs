@@ -3,23 +3,29 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bursar::domain::{Claim, ElectionName, JobName};
 use bursar::store::*;
 use chrono::{DateTime, Utc};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::breaks::Break;
 use crate::coordinator::Way;
 use crate::facts::{Kind, Taken, Touch, Went};
 use crate::store::over;
+use crate::world::{Landing, To};
 
 /// The fenced half.
 pub struct SimTenure {
-    pub way: Way,
-    pub inner: Arc<dyn TenureStore>,
+    way: Way,
+    inner: Arc<dyn TenureStore>,
+    admission: Arc<dyn Admission>,
+    /// Its sessions are ended: nothing leaves any more.
+    ended: AtomicBool,
 }
 
 /// Nothing of this operation is on its way to a receiver.
@@ -28,25 +34,36 @@ fn nothing<T>(_: &mut T) -> Vec<Taken> {
 }
 
 impl SimTenure {
+    pub fn new(way: Way, inner: Arc<dyn TenureStore>, admission: Arc<dyn Admission>) -> Self {
+        Self { way, inner, admission, ended: AtomicBool::new(false) }
+    }
+
     /// One fenced operation; `taken` says what of it is now on its way to a receiver.
-    async fn pass<T>(
+    async fn pass<T: Send + 'static, F: Future<Output = Fenced<T>> + Send + 'static>(
         &self,
         kind: Kind,
         operation: &'static str,
-        call: impl Future<Output = Fenced<T>> + Send,
-        taken: impl FnOnce(&mut T) -> Vec<Taken> + Send,
+        call: impl FnOnce(Arc<dyn TenureStore>) -> F + Send + 'static,
+        taken: impl FnOnce(&mut T) -> Vec<Taken> + Send + 'static,
     ) -> Fenced<T> {
-        let (world, name) = (&self.way.world, &self.way.name);
-        let claim = self.inner.claim();
+        let admitted = match kind {
+            Kind::Begin => self.admission.admitted().await,
+            // What has begun ends by itself, and the fence covers it.
+            Kind::Record => true,
+        };
         self.way.alive().await;
-        world.touch(name, Touch::Asked { claim: claim.clone(), operation });
-        over(&self.way, operation, call, |done| {
+        if !admitted || self.ended.load(Ordering::SeqCst) {
+            return Err(StoreError::Ended { operation });
+        }
+        let (inner, name, claim) = (Arc::clone(&self.inner), self.way.name.clone(), self.inner.claim().clone());
+        self.way.world.touch(&name, Touch::Asked { claim: claim.clone(), kind, operation });
+        let of = Some(claim.clone());
+        let arrived = async move { call(inner).await };
+        over(&self.way, operation, of, arrived, move |world, done| {
             let (went, taken) = match done {
                 Ok(Entered::Mine(done)) => (Went::Mine, taken(done)),
                 Ok(Entered::Fenced(_)) => (Went::Fenced, Vec::new()),
                 Ok(Entered::Halted(_)) => (Went::Halted, Vec::new()),
-                // The gate kept it out, here and not at the store.
-                Err(StoreError::Ended { .. }) => return,
                 Err(_) => (Went::Failed, Vec::new()),
             };
             match went {
@@ -54,7 +71,7 @@ impl SimTenure {
                 Went::Halted => world.count("refused by a halt"),
                 Went::Mine | Went::Failed => {}
             }
-            world.touch(name, Touch::Did { claim: claim.clone(), kind, operation, went, taken });
+            world.touch(&name, Touch::Did { claim, kind, operation, went, taken });
         })
         .await
     }
@@ -75,7 +92,7 @@ impl TenureStore for SimTenure {
     }
 
     async fn recover(&self) -> Fenced<Recovery> {
-        self.pass(Kind::Record, "recover", self.inner.recover(), nothing).await
+        self.pass(Kind::Record, "recover", move |inner| async move { inner.recover().await }, nothing).await
     }
 
     async fn give_up(&self, run: i64, after: i64, limit: u32) -> Fenced<GiveUpOutcome> {
@@ -83,35 +100,50 @@ impl TenureStore for SimTenure {
     }
 
     async fn pulse(&self) -> Fenced<Pulse> {
-        self.pass(Kind::Begin, "pulse", self.inner.pulse(), nothing).await
+        self.pass(Kind::Begin, "pulse", move |inner| async move { inner.pulse().await }, nothing).await
     }
 
     async fn jobs(&self) -> Fenced<JobsView> {
-        self.pass(Kind::Begin, "jobs", self.inner.jobs(), nothing).await
+        self.pass(Kind::Begin, "jobs", move |inner| async move { inner.jobs().await }, nothing).await
     }
 
     async fn change_job(&self, change: JobChange) -> Fenced<JobChangeOutcome> {
-        self.pass(Kind::Begin, "change_job", self.inner.change_job(change), nothing).await
+        if self.broken() == Break::JobChangesLost {
+            return Ok(Entered::Mine(JobChangeOutcome::Changed(None)));
+        }
+        self.pass(Kind::Begin, "change_job", move |inner| async move { inner.change_job(change).await }, nothing).await
     }
 
     async fn take_over_job(&self, job: &JobName, from: &ElectionName) -> Fenced<TakeOverOutcome> {
-        self.pass(Kind::Begin, "take_over_job", self.inner.take_over_job(job, from), nothing).await
+        let (job, from) = (job.clone(), from.clone());
+        self.pass(
+            Kind::Begin,
+            "take_over_job",
+            move |inner| async move { inner.take_over_job(&job, &from).await },
+            nothing,
+        )
+        .await
     }
 
-    async fn record_ticks(&self, record: TicksRecord) -> Fenced<TicksOutcome> {
-        self.pass(Kind::Begin, "record_ticks", self.inner.record_ticks(record), nothing).await
+    async fn record_ticks(&self, mut record: TicksRecord) -> Fenced<TicksOutcome> {
+        if self.broken() == Break::MarkMovedFirst {
+            record.ticks.clear();
+        }
+        self.pass(Kind::Begin, "record_ticks", move |inner| async move { inner.record_ticks(record).await }, nothing)
+            .await
     }
 
     async fn recorded(&self, ticks: &[(i64, DateTime<Utc>)]) -> Fenced<BTreeSet<(i64, DateTime<Utc>)>> {
-        self.pass(Kind::Begin, "recorded", self.inner.recorded(ticks), nothing).await
+        let ticks = ticks.to_vec();
+        self.pass(Kind::Begin, "recorded", move |inner| async move { inner.recorded(&ticks).await }, nothing).await
     }
 
     async fn open_runs(&self) -> Fenced<Vec<OpenRun>> {
-        self.pass(Kind::Begin, "open_runs", self.inner.open_runs(), nothing).await
+        self.pass(Kind::Begin, "open_runs", move |inner| async move { inner.open_runs().await }, nothing).await
     }
 
     async fn begin_work(&self, run: i64) -> Fenced<()> {
-        self.pass(Kind::Begin, "begin_work", self.inner.begin_work(run), nothing).await
+        self.pass(Kind::Begin, "begin_work", move |inner| async move { inner.begin_work(run).await }, nothing).await
     }
 
     async fn plan_page(
@@ -121,41 +153,71 @@ impl TenureStore for SimTenure {
         after: Option<&str>,
         limit: u32,
     ) -> Fenced<PlanOutcome> {
-        self.pass(Kind::Begin, "plan_page", self.inner.plan_page(run, source, after, limit), nothing).await
+        let (run, mut source, after) = (run.clone(), source.clone(), after.map(str::to_owned));
+        if let (Break::MerchantSkipped, PlanSource::Ledger(ledger)) = (self.broken(), &mut source) {
+            ledger.merchants = (1..5).map(|merchant| format!("m-{merchant}")).collect();
+        }
+        self.pass(
+            Kind::Begin,
+            "plan_page",
+            move |inner| async move { inner.plan_page(&run, &source, after.as_deref(), limit).await },
+            nothing,
+        )
+        .await
     }
 
     async fn settle(&self, run: &OpenRun, pick: UnitPick, effect: &Effect) -> Fenced<SettleOutcome> {
         if self.broken() == Break::BatchesLost {
             return Ok(Entered::Mine(SettleOutcome::Nothing));
         }
-        self.pass(Kind::Begin, "settle", self.inner.settle(run, pick, effect), nothing).await
+        if let UnitPick::Exactly(units) = &pick
+            && let [unit] = units.as_slice()
+        {
+            self.way.world.touch(&self.way.name, Touch::Alone { unit: *unit });
+        }
+        let (run, effect) = (run.clone(), effect.clone());
+        self.pass(Kind::Begin, "settle", move |inner| async move { inner.settle(&run, pick, &effect).await }, nothing)
+            .await
     }
 
     async fn charge(&self, run: i64, charges: &[Charge]) -> Fenced<u64> {
-        self.pass(Kind::Record, "charge", self.inner.charge(run, charges), nothing).await
+        let units = charges.iter().map(|charge| charge.unit).collect();
+        self.way.world.touch(&self.way.name, Touch::Charges { run, units });
+        let charges = charges.to_vec();
+        self.pass(Kind::Record, "charge", move |inner| async move { inner.charge(run, &charges).await }, nothing).await
     }
 
     async fn take_calls(&self, run: &OpenRun, limit: u32) -> Fenced<Vec<Call>> {
         let taken = |calls: &mut Vec<Call>| {
             calls.iter().map(|call| (call.instruction, call.idempotency_key.clone(), call.body.clone())).collect()
         };
-        self.pass(Kind::Begin, "take_calls", self.inner.take_calls(run, limit), taken).await
+        let run = run.clone();
+        self.pass(Kind::Begin, "take_calls", move |inner| async move { inner.take_calls(&run, limit).await }, taken)
+            .await
     }
 
     async fn record_calls(&self, run: i64, records: &[CallRecord]) -> Fenced<u64> {
-        self.pass(Kind::Record, "record_calls", self.inner.record_calls(run, records), nothing).await
+        let records = records.to_vec();
+        self.pass(
+            Kind::Record,
+            "record_calls",
+            move |inner| async move { inner.record_calls(run, &records).await },
+            nothing,
+        )
+        .await
     }
 
     async fn put_back(&self, run: i64, kept: &[(i64, u32)]) -> Fenced<u64> {
-        self.pass(Kind::Record, "put_back", self.inner.put_back(run, kept), nothing).await
+        let kept = kept.to_vec();
+        self.pass(Kind::Record, "put_back", move |inner| async move { inner.put_back(run, &kept).await }, nothing).await
     }
 
     async fn finish_run(&self, run: i64) -> Fenced<FinishOutcome> {
-        self.pass(Kind::Begin, "finish_run", self.inner.finish_run(run), nothing).await
+        self.pass(Kind::Begin, "finish_run", move |inner| async move { inner.finish_run(run).await }, nothing).await
     }
 
     async fn payout_jobs(&self) -> Fenced<Vec<PayoutJob>> {
-        self.pass(Kind::Begin, "payout_jobs", self.inner.payout_jobs(), nothing).await
+        self.pass(Kind::Begin, "payout_jobs", move |inner| async move { inner.payout_jobs().await }, nothing).await
     }
 
     async fn take_payouts(&self, take: &PayoutTake) -> Fenced<PayoutsTaken> {
@@ -167,45 +229,91 @@ impl TenureStore for SimTenure {
             let of = |payout: &Payout| (payout.instruction, payout.idempotency_key.clone(), payout.body.clone());
             taken.payouts.iter().map(of).collect()
         };
-        self.pass(Kind::Begin, "take_payouts", self.inner.take_payouts(take), taken).await
+        let take = take.clone();
+        self.pass(Kind::Begin, "take_payouts", move |inner| async move { inner.take_payouts(&take).await }, taken).await
     }
 
     async fn record_payouts(&self, records: &PayoutRecords) -> Fenced<PayoutsRecorded> {
         if self.broken() == Break::RecordsLost {
             return Ok(Entered::Mine(PayoutsRecorded::default()));
         }
-        self.pass(Kind::Record, "record_payouts", self.inner.record_payouts(records), nothing).await
+        let records = records.clone();
+        self.pass(
+            Kind::Record,
+            "record_payouts",
+            move |inner| async move { inner.record_payouts(&records).await },
+            nothing,
+        )
+        .await
     }
 
     async fn put_back_payouts(&self, origin: &str, kept: &[(i64, u32)]) -> Fenced<u64> {
-        self.pass(Kind::Record, "put_back_payouts", self.inner.put_back_payouts(origin, kept), nothing).await
+        let (origin, kept) = (origin.to_owned(), kept.to_vec());
+        self.pass(
+            Kind::Record,
+            "put_back_payouts",
+            move |inner| async move { inner.put_back_payouts(&origin, &kept).await },
+            nothing,
+        )
+        .await
     }
 
     async fn receiver_way(&self, ask: &ReceiverAsk) -> Fenced<ReceiverWay> {
-        self.pass(Kind::Begin, "receiver_way", self.inner.receiver_way(ask), nothing).await
+        let ask = ask.clone();
+        self.pass(Kind::Begin, "receiver_way", move |inner| async move { inner.receiver_way(&ask).await }, nothing)
+            .await
     }
 
     async fn heard(&self, heard: &Heard) -> Fenced<bool> {
-        self.pass(Kind::Record, "heard", self.inner.heard(heard), nothing).await
+        let heard = heard.clone();
+        self.pass(Kind::Record, "heard", move |inner| async move { inner.heard(&heard).await }, nothing).await
     }
 
     async fn requests(&self) -> Fenced<Vec<PendingRequest>> {
-        self.pass(Kind::Begin, "requests", self.inner.requests(), nothing).await
+        self.pass(Kind::Begin, "requests", move |inner| async move { inner.requests().await }, nothing).await
     }
 
     async fn execute(&self, request: Uuid, execution: Execution) -> Fenced<RequestState> {
-        self.pass(Kind::Begin, "execute", self.inner.execute(request, execution), nothing).await
+        self.pass(Kind::Begin, "execute", move |inner| async move { inner.execute(request, execution).await }, nothing)
+            .await
     }
 
     async fn lineage(&self) -> Fenced<Lineage> {
-        self.pass(Kind::Record, "lineage", self.inner.lineage(), nothing).await
+        self.pass(Kind::Record, "lineage", move |inner| async move { inner.lineage().await }, nothing).await
     }
 
     async fn release(&self) -> Fenced<()> {
-        self.pass(Kind::Record, "release", self.inner.release(), nothing).await
+        self.pass(Kind::Record, "release", move |inner| async move { inner.release().await }, nothing).await
     }
 
+    /// Ends the sessions on the server, where it can be reached in time; what is on the way does not arrive then.
     async fn end(&self, budget: Duration) -> SessionsEnded {
-        self.inner.end(budget).await
+        self.ended.store(true, Ordering::SeqCst);
+        if self.broken() == Break::AsksAfterItsEnd {
+            let (way, claim) = (self.way.clone(), self.inner.claim().clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                way.alive().await;
+                way.world.touch(&way.name, Touch::Asked { claim, kind: Kind::Record, operation: "lineage" });
+            });
+        }
+        let way = self.way.world.way(self.way.place, To::Store);
+        let ended = async {
+            let (Some(there), Some(back)) = (way.there, way.back) else { return std::future::pending().await };
+            let (answer, answered) = oneshot::channel();
+            let claim = self.inner.claim().clone();
+            let landing: Landing = Box::new(move |world| {
+                // The one that asked may be gone.
+                let _heard = answer.send(world.end_sessions(&claim));
+            });
+            self.way.send(there, None, landing);
+            let terminated = self.way.heard(answered).await;
+            tokio::time::sleep(back).await;
+            terminated
+        };
+        match tokio::time::timeout(budget, ended).await {
+            Ok(terminated) => SessionsEnded { terminated, confirmed: true },
+            Err(_elapsed) => SessionsEnded { terminated: 0, confirmed: false },
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::fmt::{Display, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use bursar::domain::instruction::InstructionState;
 use bursar::domain::{Claim, ElectionName, Moment};
 use bursar::leadership::memory::MemoryModel;
 use bursar::store::memory::{Fault, MemoryStore};
@@ -25,6 +26,8 @@ use crate::receiver::{Arrival, Reply};
 const STORE_AT_START: i64 = 1_800_000_000;
 /// The coordinator's clock at the start, after its boot.
 const COORDINATOR_AT_START: Duration = Duration::from_secs(5_000);
+/// What is counted where a message arrives whose sender is gone.
+pub const OUTLIVED: &str = "landed after its sender's death";
 /// Beyond so many bytes the log is not kept on: a run that writes more has lost its way.
 const MOST_LOG: usize = 64 << 20;
 
@@ -77,10 +80,27 @@ pub struct Way {
     pub patience: Duration,
 }
 
-/// A request on its way to a receiver.
-struct Delivery {
-    arrival: Arrival,
-    answer: oneshot::Sender<Reply>,
+/// What a message does once it has arrived.
+pub type Landing = Box<dyn FnOnce(&World) + Send>;
+
+/// A message on its way: to the coordinator, to the store, to a receiver.
+pub struct Delivery {
+    /// The incarnation in a place that sent it.
+    pub from: Option<(usize, u32)>,
+    /// The tenure whose sessions it goes through.
+    pub of: Option<Claim>,
+    pub landing: Landing,
+}
+
+/// How many in a thousand go wrong.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BadCommits {
+    /// COMMITs without an answer.
+    pub unknown: u32,
+    /// Transactions ended by the store.
+    pub try_again: u32,
+    /// Batches ended by the store.
+    pub contended: u32,
 }
 
 /// What is behind the lock.
@@ -93,9 +113,9 @@ pub struct State {
     pub links: Vec<Links>,
     /// The incarnation that lives in each place; messages of any other reach nobody.
     pub alive: Vec<Option<u32>>,
-    /// In a thousand: COMMITs without an answer, transactions ended by the store.
-    pub unknown: u32,
-    pub try_again: u32,
+    /// Whether the one that lives there stands still.
+    pub paused: Vec<bool>,
+    pub commits: BadCommits,
     pub store_offset: TimeDelta,
     pub facts: Facts,
     pub violations: Vec<String>,
@@ -129,8 +149,8 @@ impl World {
                 backup: None,
                 links: vec![Links::default(); replicas],
                 alive: vec![None; replicas],
-                unknown: 0,
-                try_again: 0,
+                paused: vec![false; replicas],
+                commits: BadCommits::default(),
                 store_offset: TimeDelta::zero(),
                 facts: Facts::default(),
                 violations: Vec::new(),
@@ -181,7 +201,7 @@ impl World {
     }
 
     pub fn count(&self, what: &'static str) {
-        *self.state().counts.entry(what).or_insert(0) += 1;
+        self.state().count(what);
     }
 
     /// Whether this incarnation is the one that lives there.
@@ -216,29 +236,50 @@ impl World {
     }
 
     /// What goes wrong with an operation at the store.
-    pub fn fault(&self) -> Option<Fault> {
+    pub fn fault(&self, operation: &'static str) -> Option<Fault> {
         let mut state = self.state();
         if state.broken == Break::Unfenced {
             return Some(Fault::Unfenced);
         }
+        if operation == "settle" && state.commits.contended > 0 && state.rng.u32(0..1000) < state.commits.contended {
+            return Some(Fault::TryAgain);
+        }
         let drawn = state.rng.u32(0..1000);
-        if drawn < state.unknown {
-            *state.counts.entry("unknown commits").or_insert(0) += 1;
+        if drawn < state.commits.unknown {
+            state.count("unknown commits");
             return Some(Fault::Unknown { committed: state.rng.bool() });
         }
-        (drawn < state.unknown + state.try_again).then_some(Fault::TryAgain)
+        (drawn < state.commits.unknown + state.commits.try_again).then_some(Fault::TryAgain)
     }
 
     /// Something has happened: it is written down, and every invariant is asked.
     pub fn touch(&self, who: &str, touch: Touch) {
         let refresh = touch.may_have_written();
+        let changed_job = matches!(&touch, Touch::Did { operation: "change_job", .. });
+        let now = self.coordinator_time();
         {
             let mut state = self.state();
-            state.log(who, &touch);
-            state.facts.take_in(touch);
+            match &touch {
+                // Looked at in every turn: of no interest as long as all is well.
+                Touch::LeadersSeen => {}
+                Touch::Asked { claim, .. } => {
+                    state.log(who, &touch);
+                    let leader = state.model.read(now, &claim.election).leader;
+                    state.facts.key_of = leader.and_then(|leader| leader.record).map(|record| record.tenure_id);
+                }
+                _ => state.log(who, &touch),
+            }
+            let now = state.now;
+            state.facts.take_in(touch, now);
         }
         if refresh {
             self.look_at_store();
+        }
+        if changed_job {
+            self.note_marks();
+        }
+        if self.state().broken == Break::FinalTakenBack {
+            self.take_a_final_back();
         }
         let mut state = self.state();
         let found = invariants::check(&state.facts);
@@ -248,8 +289,34 @@ impl World {
     /// The store's content as its views show it.
     fn look_at_store(&self) {
         // Answers at once, and has no faults on the way.
-        let views = crate::facts::Views::read(&self.judge).now_or_never().expect("memory answers at once");
-        self.state().facts.views = views;
+        let mut views = crate::facts::Views::read(&self.judge).now_or_never().expect("memory answers at once");
+        let mut state = self.state();
+        state.broken.distort(&mut views);
+        state.facts.show(views);
+    }
+
+    /// Somebody says of a payout that was made that it came back, which nobody does in scenarios.
+    fn take_a_final_back(&self) {
+        use bursar::store::{Actor, Resolution, Store as _};
+        let paid = |payout: &&bursar::store::PayoutView| payout.state == InstructionState::Paid;
+        let Some(key) = self.state().facts.views.payouts.iter().find(paid).map(|payout| payout.key.clone()) else {
+            return;
+        };
+        let actor = Actor { user: "operator".to_owned(), host: "desk".to_owned() };
+        let returned = Resolution::Returned("R-2".to_owned());
+        let resolved = self.judge.resolve_payout(&key, &returned, "broken", &actor);
+        resolved.now_or_never().expect("memory answers at once").expect("the judge has no faults");
+        self.look_at_store();
+    }
+
+    /// The marks of jobs, as they are brought up.
+    pub fn note_marks(&self) {
+        use bursar::store::Store as _;
+        let status = self.judge.status().now_or_never().expect("memory answers at once");
+        let mut state = self.state();
+        for job in status.expect("the judge has no faults").jobs {
+            state.facts.marks.entry(job.job).or_insert(job.evaluated_until);
+        }
     }
 
     /// The store's own audit, where anything was done since the last one; in the end in any case. What is sent under a term
@@ -266,32 +333,55 @@ impl World {
         self.state().violated(found);
     }
 
-    /// A request leaves for a receiver and arrives after `after`, whatever becomes of its sender.
-    pub fn send(&self, arrival: Arrival, after: Duration) -> oneshot::Receiver<Reply> {
-        let (answer, answered) = oneshot::channel();
+    /// A message leaves, and arrives `after` so long, whatever becomes of its sender.
+    pub fn send(&self, delivery: Delivery, after: Duration) {
         let mut state = self.state();
         state.sent += 1;
         let at = (state.now + after, state.sent);
-        state.deliveries.insert(at, Delivery { arrival, answer });
+        state.deliveries.insert(at, delivery);
+    }
+
+    /// A request leaves for a receiver.
+    pub fn send_request(&self, arrival: Arrival, from: (usize, u32), after: Duration) -> oneshot::Receiver<Reply> {
+        let (answer, answered) = oneshot::channel();
+        let landing: Landing = Box::new(move |world| {
+            let reply = world.state().receive(&arrival);
+            world.touch("receiver", Touch::Arrived { arrival, reply: reply.clone() });
+            // The one that asked may be gone.
+            drop(answer.send(reply));
+        });
+        self.send(Delivery { from: Some(from), of: None, landing }, after);
         answered
+    }
+
+    /// The store ends a tenure's sessions: what of it is on the way does not arrive. Says how many those were.
+    pub fn end_sessions(&self, claim: &Claim) -> u32 {
+        let mut state = self.state();
+        let before = state.deliveries.len();
+        state.deliveries.retain(|_, delivery| delivery.of.as_ref() != Some(claim));
+        u32::try_from(before - state.deliveries.len()).unwrap_or(u32::MAX)
     }
 
     /// Lets arrive what is due.
     pub fn deliver(&self) {
         loop {
-            let delivery = {
+            let landing = {
                 let mut state = self.state();
                 let now = state.now;
-                match state.deliveries.first_entry() {
+                let Delivery { from, landing, .. } = match state.deliveries.first_entry() {
                     Some(first) if first.key().0 <= now => first.remove(),
                     Some(_) | None => return,
+                };
+                if let Some((place, incarnation)) = from {
+                    if state.alive[place] != Some(incarnation) {
+                        state.count(OUTLIVED);
+                    } else if state.paused[place] {
+                        state.count("landed while its sender stood still");
+                    }
                 }
+                landing
             };
-            let Delivery { arrival, answer } = delivery;
-            let reply = self.state().receive(&arrival);
-            self.touch("receiver", Touch::Arrived { arrival, reply: reply.clone() });
-            // The one that asked may be gone.
-            drop(answer.send(reply));
+            landing(self);
         }
     }
 
@@ -327,10 +417,8 @@ impl State {
         }
     }
 
-    /// How many COMMITs in a thousand go wrong.
-    pub const fn bad_commits(&mut self, unknown: u32, try_again: u32) {
-        self.unknown = unknown;
-        self.try_again = try_again;
+    pub fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_insert(0) += 1;
     }
 
     pub fn violated(&mut self, found: Vec<String>) {
