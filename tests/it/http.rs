@@ -152,7 +152,8 @@ async fn many_merchants_and_runs_make_few_series_and_stand_in_no_label() {
     })
     .await;
     assert!(metrics.series() < 1000, "{} series", metrics.series());
-    let allowed = ["election", "job", "operation", "reason", "state", "outcome", "le", "fingerprint", "version"];
+    let allowed =
+        ["election", "job", "operation", "reason", "state", "outcome", "le", "fingerprint", "version", "needs_resume"];
     let keys: BTreeSet<&str> = metrics.labels().map(|(key, _)| key).collect();
     assert!(keys.iter().all(|key| allowed.contains(key)), "{keys:?}");
     let log = replica.log();

@@ -84,7 +84,18 @@ async fn metrics_stay_few_however_many_merchants_and_runs_there_are() {
         let metrics = scrape(replica).await;
         assert!(metrics.series() < 1_000, "{}: {} series", replica.id(), metrics.series());
         for (key, value) in metrics.labels() {
-            let closed = ["election", "job", "operation", "reason", "state", "outcome", "le", "fingerprint", "version"];
+            let closed = [
+                "election",
+                "job",
+                "operation",
+                "reason",
+                "state",
+                "outcome",
+                "le",
+                "fingerprint",
+                "version",
+                "needs_resume",
+            ];
             assert!(closed.contains(&key), "{key} is no label of a small closed set");
             let of_one = value.starts_with("m0") || value.contains("EUR:") || value.contains("unit-");
             assert!(!of_one, "{key}={value:?} is a merchant's or a unit's");
