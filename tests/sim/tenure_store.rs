@@ -96,7 +96,8 @@ impl TenureStore for SimTenure {
     }
 
     async fn give_up(&self, run: i64, after: i64, limit: u32) -> Fenced<GiveUpOutcome> {
-        self.pass(Kind::Begin, "give_up", self.inner.give_up(run, after, limit), nothing).await
+        self.pass(Kind::Begin, "give_up", move |inner| async move { inner.give_up(run, after, limit).await }, nothing)
+            .await
     }
 
     async fn pulse(&self) -> Fenced<Pulse> {
