@@ -13,9 +13,11 @@ use crate::seeds_of_another_process;
 
 /// The mutant, a seed that shows it, and words of what it breaks.
 const SEEN: &[(&str, u64, &str)] = &[
-    ("calls.unknown-made-again", 18, "unit_has_one_effect"),
-    ("calls.unknown-take-taken-for-failed", 153, "runs_end"),
-    ("http.5xx-taken-for-undone", 78, "unit_has_one_effect"),
+    ("batch.charged-without-halving", 79, "charged_alone"),
+    ("calls.unknown-made-again", 4, "unit_has_one_effect"),
+    ("http.5xx-taken-for-undone", 8, "book_agrees_with_store"),
+    ("http.redirect-taken-for-done", 28, "book_agrees_with_store"),
+    ("misfire.grace-ignored", 1, "policy_strikes_past_the_grace_only"),
 ];
 
 /// The words of all.

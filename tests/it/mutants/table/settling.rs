@@ -106,7 +106,10 @@ pub const ROWS: &[Mutant] = &[
         "a redirect counts as a payment",
         Unit("settlement::http::answer::tests::each_status_has_its_verdict_by_the_kind_of_receiver"),
         "left: [\"paid\", \"paid\"]",
-    ),
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
     row(
         "http.echo-not-compared",
         "S4",
@@ -148,7 +151,6 @@ pub const ROWS: &[Mutant] = &[
     .and(&[
         It("unanswered::a_take_of_calls_that_was_committed_and_not_answered_is_put_back_under_the_same_tenure"),
         Model("an_unknown_commit_taken_for_a_failure_leaves_an_instruction_to_nobody"),
-        Sim("mutants::mutants_that_the_simulator_sees_fall"),
     ]),
     // Ticks and halts.
     row(
@@ -186,7 +188,10 @@ pub const ROWS: &[Mutant] = &[
         "a tick within its grace counts as missed",
         Unit("schedule::misfire::tests::a_tick_on_time_is_opened_with_its_lateness"),
         "assertion failed: !scan.more && !scan.misfired",
-    ),
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
     row(
         "halt.passed-over",
         "S6",
@@ -253,5 +258,8 @@ pub const ROWS: &[Mutant] = &[
         "a batch that fails is charged to a unit that did not fail alone",
         Unit("tenure::halving::tests::exactly_the_bad_units_end_alone_and_every_other_is_settled_once"),
         "minimal failing input: count",
-    ),
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
 ];
