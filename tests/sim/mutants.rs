@@ -13,9 +13,14 @@ use crate::seeds_of_another_process;
 
 /// The mutant, a seed that shows it, and words of what it breaks.
 const SEEN: &[(&str, u64, &str)] = &[
-    ("calls.unknown-made-again", 18, "unit_has_one_effect"),
+    ("batch.charged-without-halving", 79, "charged_alone"),
+    ("calls.unknown-made-again", 1, "doubt_is_kept"),
     ("calls.unknown-take-taken-for-failed", 153, "runs_end"),
-    ("http.5xx-taken-for-undone", 78, "unit_has_one_effect"),
+    ("http.5xx-taken-for-undone", 4, "unit_has_one_effect"),
+    ("http.echo-not-compared", 4, "book_agrees_with_store"),
+    ("http.redirect-taken-for-done", 28, "book_agrees_with_store"),
+    ("misfire.grace-ignored", 1, "policy_strikes_past_the_grace_only"),
+    ("resign.revokes-the-lease", 89, "no_session_is_lost_for_nothing"),
 ];
 
 /// The words of all.

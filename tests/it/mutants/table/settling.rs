@@ -106,14 +106,20 @@ pub const ROWS: &[Mutant] = &[
         "a redirect counts as a payment",
         Unit("settlement::http::answer::tests::each_status_has_its_verdict_by_the_kind_of_receiver"),
         "left: [\"paid\", \"paid\"]",
-    ),
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
     row(
         "http.echo-not-compared",
         "S4",
         "an answer about another amount counts as a payment",
         Unit("settlement::http::answer::tests::a_success_is_a_payment_only_with_a_body_that_agrees"),
         "left: \"paid\"\n right: \"mismatch\"",
-    ),
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
     row(
         "http.connection-used-again",
         "S4",
@@ -186,7 +192,10 @@ pub const ROWS: &[Mutant] = &[
         "a tick within its grace counts as missed",
         Unit("schedule::misfire::tests::a_tick_on_time_is_opened_with_its_lateness"),
         "assertion failed: !scan.more && !scan.misfired",
-    ),
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
     row(
         "halt.passed-over",
         "S6",
@@ -253,5 +262,8 @@ pub const ROWS: &[Mutant] = &[
         "a batch that fails is charged to a unit that did not fail alone",
         Unit("tenure::halving::tests::exactly_the_bad_units_end_alone_and_every_other_is_settled_once"),
         "minimal failing input: count",
-    ),
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
 ];
