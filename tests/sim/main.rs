@@ -179,7 +179,7 @@ fn an_edit_while_the_stores_clock_is_behind_the_mark_records_nothing_before_its_
     for seed in 0..12 {
         let mut scenario = Scenario::of(seed);
         scenario.acts.retain(|(_, act)| matches!(act, Act::Import { .. }));
-        let step = (Duration::from_millis(12_000), Act::StepStore { seconds: -25 });
+        let step = (Duration::from_secs(12), Act::StepStore { seconds: -25 });
         let edits =
             [13_500, 16_000].map(|at| (Duration::from_millis(at), Act::Edit { edited: 1 + usize::from(at == 16_000) }));
         scenario.acts.extend(edits.into_iter().chain([step]));

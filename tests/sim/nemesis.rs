@@ -81,27 +81,7 @@ impl Engine {
             }
             Act::Edit { edited } => self.edit(edited, now),
             Act::StepStore { seconds } => world.state().store_offset += TimeDelta::seconds(seconds),
-            Act::Import { entries } => {
-                let nets = entries.iter().map(|entry| (entry.merchant.clone(), entry.amount - entry.fee)).collect();
-                world.touch("operator", Touch::Imported { entries: nets });
-                let again = (world.state().broken == Break::ImportedTwice).then(|| {
-                    let again = |entry: &NewEntry| NewEntry { id: format!("{}-again", entry.id), ..entry.clone() };
-                    entries.iter().map(again).collect::<Vec<_>>()
-                });
-                let entries = entries
-                    .into_iter()
-                    .chain(again.into_iter().flatten())
-                    .enumerate()
-                    .map(|(line, entry)| (line as u64 + 2, entry))
-                    .collect();
-                let import = NewImport {
-                    source: "psp".to_owned(),
-                    file_name: "simulated.csv".to_owned(),
-                    sha256: format!("{:064}", now.as_micros()),
-                    entries,
-                };
-                done(world.judge.import(&import, &actor()));
-            }
+            Act::Import { entries } => self.import(entries, now),
             Act::Trigger { job } => {
                 let kind = RequestKind::Trigger { job, tick: None, cutoff: None };
                 // Before anybody has led there is no such job.
@@ -127,6 +107,29 @@ impl Engine {
             }
         }
         world.changed.notify_waiters();
+    }
+
+    fn import(&self, entries: Vec<NewEntry>, now: Duration) {
+        let world = &self.world;
+        let nets = entries.iter().map(|entry| (entry.merchant.clone(), entry.amount - entry.fee)).collect();
+        world.touch("operator", Touch::Imported { entries: nets });
+        let again = (world.state().broken == Break::ImportedTwice).then(|| {
+            let again = |entry: &NewEntry| NewEntry { id: format!("{}-again", entry.id), ..entry.clone() };
+            entries.iter().map(again).collect::<Vec<_>>()
+        });
+        let entries = entries
+            .into_iter()
+            .chain(again.into_iter().flatten())
+            .enumerate()
+            .map(|(line, entry)| (line as u64 + 2, entry))
+            .collect();
+        let import = NewImport {
+            source: "psp".to_owned(),
+            file_name: "simulated.csv".to_owned(),
+            sha256: format!("{:064}", now.as_micros()),
+            entries,
+        };
+        done(world.judge.import(&import, &actor()));
     }
 
     /// The replica that lives in a place.

@@ -86,15 +86,12 @@ pub async fn over<T: Send + 'static>(
     });
     way.send(there, of, landing);
     let done = way.heard(answered).await;
-    let done = match there_and_back.back {
-        Some(back) => {
-            tokio::time::sleep(back).await;
-            done
-        }
-        None => {
-            tokio::time::sleep(there_and_back.patience).await;
-            Err(StoreError::Unknown { operation, detail: detail() })
-        }
+    let done = if let Some(back) = there_and_back.back {
+        tokio::time::sleep(back).await;
+        done
+    } else {
+        tokio::time::sleep(there_and_back.patience).await;
+        Err(StoreError::Unknown { operation, detail: detail() })
     };
     way.alive().await;
     if let (Break::UnknownTakenForFailure, Err(StoreError::Unknown { .. })) = (way.world.state().broken, &done) {

@@ -33,6 +33,16 @@ fn nothing<T>(_: &mut T) -> Vec<Taken> {
     Vec::new()
 }
 
+/// Asks on, some time after the end.
+#[expect(clippy::disallowed_methods, reason = "a task that nobody owns is what is broken here")]
+fn ask_on(way: Way, claim: Claim) {
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        way.alive().await;
+        way.world.touch(&way.name, Touch::Asked { claim, kind: Kind::Record, operation: "lineage" });
+    });
+}
+
 impl SimTenure {
     pub fn new(way: Way, inner: Arc<dyn TenureStore>, admission: Arc<dyn Admission>) -> Self {
         Self { way, inner, admission, ended: AtomicBool::new(false) }
@@ -291,12 +301,7 @@ impl TenureStore for SimTenure {
     async fn end(&self, budget: Duration) -> SessionsEnded {
         self.ended.store(true, Ordering::SeqCst);
         if self.broken() == Break::AsksAfterItsEnd {
-            let (way, claim) = (self.way.clone(), self.inner.claim().clone());
-            tokio::spawn(async move {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                way.alive().await;
-                way.world.touch(&way.name, Touch::Asked { claim, kind: Kind::Record, operation: "lineage" });
-            });
+            ask_on(self.way.clone(), self.inner.claim().clone());
         }
         let way = self.way.world.way(self.way.place, To::Store);
         let ended = async {

@@ -54,7 +54,10 @@ pub const ROWS: &[Mutant] = &[
         "the end of one tenure revokes the lease of all",
         Unit("leadership::machine::tests::ending::of_two_elections_one_is_lost_and_the_other_goes_on"),
         "the lease is of both",
-    ),
+    )
+    .and(&[
+        Sim("mutants::mutants_that_the_simulator_sees_fall"),
+    ]),
     row(
         "resign.leaves-the-key",
         "L1",
