@@ -18,6 +18,7 @@ const SEEN: &[(&str, u64, &str)] = &[
     ("http.5xx-taken-for-undone", 8, "book_agrees_with_store"),
     ("http.redirect-taken-for-done", 28, "book_agrees_with_store"),
     ("misfire.grace-ignored", 1, "policy_strikes_past_the_grace_only"),
+    ("resign.revokes-the-lease", 89, "no_session_is_lost_for_nothing"),
 ];
 
 /// The words of all.

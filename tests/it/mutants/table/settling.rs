@@ -116,10 +116,7 @@ pub const ROWS: &[Mutant] = &[
         "an answer about another amount counts as a payment",
         Unit("settlement::http::answer::tests::a_success_is_a_payment_only_with_a_body_that_agrees"),
         "left: \"paid\"\n right: \"mismatch\"",
-    )
-    .and(&[
-        Sim("mutants::mutants_that_the_simulator_sees_fall"),
-    ]),
+    ),
     row(
         "http.connection-used-again",
         "S4",
