@@ -16,7 +16,8 @@ pub(super) fn again_in(retry: &RetryDefinition, charged: u32, permanent: bool, r
 /// The record of a call. An outcome that is not known is tried again only where the handler is idempotent, and only as
 /// often as a failure would be; after that it is for a person. `tries` were made with this one, charged or not; `left`: this one got
 /// leave to depart.
-pub(super) fn fate(
+#[must_use]
+pub fn fate(
     outcome: CallOutcome,
     retry: &RetryDefinition,
     charged: u32,

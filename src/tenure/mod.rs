@@ -29,7 +29,7 @@ mod batches;
 mod bringup;
 mod contradiction;
 pub mod edge;
-mod fate;
+pub mod fate;
 mod halving;
 mod known;
 mod leave;

@@ -12,6 +12,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write as _;
 
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -37,9 +38,16 @@ pub struct Explored {
     pub depth: usize,
 }
 
-#[expect(clippy::print_stdout, reason = "how large an explored world was is a figure to be read")]
+/// Prints past the harness, which keeps to itself what a test prints: how large an explored world was is a figure to be read.
 pub fn say(line: &str) {
-    println!("{line}");
+    // What cannot be written is only not seen.
+    writeln!(std::io::stdout(), "{line}").ok();
+}
+
+/// For whoever asks for the steps, with `--nocapture`.
+#[expect(clippy::print_stdout, reason = "steps of a refutation are many lines")]
+fn tell(lines: &str) {
+    println!("{lines}");
 }
 
 /// Explores all of it: every property holds, and everything that is to be seen at least once was.
@@ -80,7 +88,8 @@ where
         panic!("{name}: nothing refutes {property} in {states} states: the defect survives");
     };
     let length = path.clone().into_actions().len();
-    say(&format!("defect {name}: refutes {property} after {length} steps, {states} states\n{}", steps(&path)));
+    say(&format!("defect {name}: refutes {property} after {length} steps, {states} states"));
+    tell(&steps(&path));
 }
 
 fn steps<S, A: Clone + Debug>(path: &stateright::Path<S, A>) -> String

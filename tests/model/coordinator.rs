@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bursar::domain::{Claim, ElectionName, Moment, Term};
-use bursar::leadership::machine::{Campaigned, Command, Event};
+use bursar::domain::{Claim, ElectionName, Moment, ReplicaId, Term};
+use bursar::leadership::machine::{Campaigned, Command, Event, HandedOver};
 use bursar::leadership::memory::MemoryModel;
 use bursar::leadership::record::{
-    Campaign, CampaignOutcome, LeaderRecord, LeaseId, RenewOutcome, ResignOutcome, Revision,
+    Campaign, CampaignOutcome, LeaderRecord, LeaseId, RenewOutcome, ReplicaRecord, ResignOutcome, Revision, Transfer,
+    TransferOutcome, Win,
 };
 
 use crate::defect::Defect;
@@ -33,6 +34,8 @@ pub struct Coordinator {
     pub meddled: bool,
     /// A term was issued that was not above all that were issued before.
     pub issued_twice: bool,
+    /// A successor's record was put.
+    pub handed_over: bool,
 }
 
 impl Coordinator {
@@ -47,6 +50,7 @@ impl Coordinator {
             issued: Term::NONE,
             meddled: false,
             issued_twice: false,
+            handed_over: false,
         }
     }
 
@@ -69,6 +73,12 @@ impl Coordinator {
     /// Since which revision a watch has something to tell.
     pub fn changed_since(&self, now: Moment, from: Revision) -> Option<Revision> {
         MemoryModel::clone(&self.model).changed_since(self.clock(now), &name(), from)
+    }
+
+    /// A replica puts its record on its lease. That is never late: a record that is only makes it no successor.
+    pub fn register(&mut self, now: Moment, node: usize, lease: LeaseId) {
+        let now = self.clock(now);
+        self.model.change(|model| model.put_replica(now, &shown(node, lease)));
     }
 
     /// A request has reached it.
@@ -103,8 +113,7 @@ impl Coordinator {
                 let campaign = Campaign { record: record.clone(), vacancy, term_revision };
                 let outcome = match self.model.change(|model| model.campaign(now, &campaign)) {
                     CampaignOutcome::Won { revision } => {
-                        self.issued_twice |= claim.term <= self.issued && !self.meddled;
-                        self.issued = self.issued.max(claim.term);
+                        self.issues(claim.term);
                         Campaigned::Won { revision, record }
                     }
                     CampaignOutcome::Lost(state) => Campaigned::Lost(state),
@@ -124,8 +133,59 @@ impl Coordinator {
                 };
                 Event::Resigned(op, election, Ok(outcome))
             }
+            Command::Transfer { op, claim, to, won, term_revision } => {
+                let election = ElectionName::clone(&claim.election);
+                Event::Transferred(op, election, Ok(self.transfer(now, node, &claim, to, won, term_revision, defect)))
+            }
             other => unreachable!("{other:?} is not for the coordinator"),
         }
+    }
+
+    /// The successor's record is put, where it is there and everything is as it was seen.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one command")]
+    fn transfer(
+        &mut self,
+        now: Moment,
+        node: usize,
+        claim: &Claim,
+        to: Option<ReplicaId>,
+        won: Win,
+        term_revision: Revision,
+        defect: Option<Defect>,
+    ) -> HandedOver {
+        let other = 1 - node;
+        let named = to.unwrap_or_else(|| replica_id(other));
+        let there = self.model.change(|model| model.replicas(now)).into_iter().find(|found| found.replica_id == named);
+        let Some(heir) = there.filter(|_| named == replica_id(other)) else { return HandedOver::ToNobody };
+        let term_revision = match defect {
+            Some(Defect::SuccessorWithoutTermKey) => {
+                self.model.change(|model| model.read(now, &claim.election)).term_revision
+            }
+            Some(_) | None => term_revision,
+        };
+        let transfer = Transfer { won, term_revision, record: record_of(claim, other, heir.lease_id) };
+        match self.model.change(|model| model.transfer(now, &transfer)) {
+            TransferOutcome::Transferred { .. } => {
+                self.handed_over = true;
+                self.issues(claim.term);
+                HandedOver::To(named)
+            }
+            TransferOutcome::NotTransferred { .. } => HandedOver::ToNobody,
+        }
+    }
+
+    /// A term is given out.
+    fn issues(&mut self, term: Term) {
+        self.issued_twice |= term <= self.issued && !self.meddled;
+        self.issued = self.issued.max(term);
+    }
+
+    /// An operator lifts the term by so much: none up to there is issued any more.
+    pub fn lift(&mut self, now: Moment, by: i64) {
+        let now = self.clock(now);
+        let least = Term::new(self.issued.get() + by).unwrap_or(self.issued);
+        self.model.change(|model| model.lift_term(now, &name(), least));
+        self.issued = least;
     }
 
     /// All of it is gone.
@@ -196,5 +256,18 @@ fn record_of(claim: &Claim, node: usize, lease: LeaseId) -> LeaderRecord {
         version: String::new(),
         schedule_fingerprint: String::new(),
         won_at: None,
+    }
+}
+
+/// A replica's record, on its lease.
+fn shown(node: usize, lease: LeaseId) -> ReplicaRecord {
+    ReplicaRecord {
+        replica_id: replica_id(node),
+        lease_id: lease,
+        host: String::new(),
+        address: String::new(),
+        version: String::new(),
+        schedule_fingerprint: String::new(),
+        eligible: vec![name()],
     }
 }

@@ -13,12 +13,18 @@ pub enum Defect {
     TermWithoutTenureId,
     /// The advance waits for whoever holds the fence, and ends nobody.
     AdvanceEndsNoSession,
+    /// It waits for whoever holds the fence exclusively, however long that stands still.
+    ExclusiveHolderNotEnded,
+    /// An advance that is called again finds its own claim in force, and takes that for a loss.
+    RepeatRefused,
     /// What is posted is what a SELECT beside the bind shows.
     SumsBesideBind,
     /// The term is a clock's reading, not one above the last.
     TermFromClock,
     /// The leader key is deleted whoever's it is.
     ResignDeletesOthersKey,
+    /// A successor's record is put without comparing the term key.
+    SuccessorWithoutTermKey,
     /// A commit that was not answered counts as not done.
     UnknownAsFailure,
     /// Each try has a key of its own.
@@ -27,6 +33,8 @@ pub enum Defect {
     RejectedAfterUnknown,
     /// The gate is passed before `sending` is committed, and not after it.
     GateBeforeCommit,
+    /// The gate is passed although the session is in doubt.
+    GateOpenWhileSuspect,
     /// Refused by the fence is taken for nothing due.
     FencedAsNothingDue,
     /// A promotion leaves what lower terms have on the wire as it is.
@@ -39,4 +47,10 @@ pub enum Defect {
     EvaluatedBeforeRun,
     /// A run of a tick is written without looking whether there is one, and `evaluated_until` is not compared.
     TicksNotCompared,
+    /// What is recorded is not compared with the store's clock.
+    NotComparedWithStoresClock,
+    /// Ticks are recorded whatever the halt.
+    OpensWhileHalted,
+    /// An edit is put in force without the ticks that the definition before it owed.
+    EditForgetsTheOld,
 }

@@ -6,15 +6,17 @@
 //! for as long as the world lasts; it arrives twice; a replica is paused. What is under way at one moment is delivered in
 //! any order between replicas.
 
+mod faults;
 mod steps;
 mod world;
 
 use std::time::Duration;
 
 use bursar::domain::{Claim, ElectionName, Moment};
-use bursar::leadership::machine::{Command, Event, Report};
+use bursar::leadership::machine::{Command, Event, Report, TTLS_WITHOUT_BEAT};
 use stateright::{Model, Property};
 
+pub use self::faults::Faults;
 use crate::coordinator::Coordinator;
 use crate::defect::Defect;
 use crate::replica::{BUDGET, Rate, Replica, TTL};
@@ -31,6 +33,10 @@ pub const S7_SESSION: &str = "S7 no tenure outlives its session in a process tha
 pub const S7_ONE: &str = "S7 a tenure begins when the one before it has ended";
 /// A property.
 pub const L1: &str = "L1 somebody leads within the TTL and a small bound";
+/// A property.
+pub const L1_PLANNED: &str = "L1 after a planned end another leads at once";
+/// Has to be seen where L1 is claimed: the world lasts for longer than the bound, so a vacancy can be too long in it.
+pub const L1_REACHED: &str = "calm is looked at beyond L1's bound";
 
 /// How long an operation at the coordinator may take before its sender is told that it failed.
 const OPERATION_LIMIT: Duration = Duration::from_secs(2);
@@ -39,40 +45,19 @@ const OPERATION_LIMIT: Duration = Duration::from_secs(2);
 /// and twice the wait after an operation that failed.
 const SMALL_BOUND: Duration = Duration::from_secs(3);
 
+/// Within this after a planned end, where nobody is killed, paused or meddled with: reading again, and the wait after an
+/// operation that failed.
+const PLANNED_BOUND: Duration = Duration::from_millis(1100);
+
+/// By so many seconds a stall makes the coordinator late.
+const STALLS: [u8; 2] = [1, 3];
+
+/// An operator lifts the term by so much.
+const LIFT: i64 = 5;
+
 /// The one election.
 pub fn name() -> ElectionName {
     ElectionName::new("settlement").expect("a valid name")
-}
-
-/// What may go wrong, and how often in one history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Faults {
-    /// A message is lost, going or coming; the sender is told that it failed.
-    pub losses: u8,
-    /// A message is late, going or coming.
-    pub delays: u8,
-    /// A renewal is late, going or coming.
-    pub late_renewals: u8,
-    /// A request arrives twice, the second time late.
-    pub doubles: u8,
-    /// A process is paused.
-    pub pauses: u8,
-    /// The same, begun and ended when nothing else is left to be done at that moment.
-    pub stops: u8,
-    /// A process is killed.
-    pub crashes: u8,
-    /// A process is asked to leave.
-    pub drains: u8,
-    /// The coordinator lets leases lapse a second later than it should.
-    pub stalls: u8,
-    /// The coordinator is wiped.
-    pub wipes: u8,
-    /// The coordinator is restored from a backup that was made at any moment before.
-    pub restores: u8,
-    /// An operator deletes the leader key.
-    pub deletions: u8,
-    /// An operator puts a leader key without a lease.
-    pub leaseless: u8,
 }
 
 /// A bounded world.
@@ -140,6 +125,8 @@ pub struct World {
     disturbed_at: Moment,
     /// Since when nobody leads.
     vacant_since: Option<Moment>,
+    /// Nobody leads since a tenure was ended as planned, and nothing but messages went wrong since.
+    planned: bool,
 }
 
 /// A step. A replica is named by its place.
@@ -162,8 +149,12 @@ pub enum Action {
     Resume(usize),
     Crash(usize),
     Restart(usize),
+    /// Its workers stand still from now on.
+    Stick(usize),
     Drain(usize),
-    Stall,
+    HandOver(usize),
+    Lift,
+    Stall(u8),
     Wipe,
     Backup,
     Restore,
@@ -172,6 +163,25 @@ pub enum Action {
 }
 
 impl Election {
+    /// The longest that calm may last without a leader.
+    fn bound(&self, behind: Duration) -> Duration {
+        // Workers that stand still are noticed after three TTLs, and the process ends.
+        let stuck = TTL * TTLS_WITHOUT_BEAT * u32::from(self.faults.stuck);
+        TTL + behind + SMALL_BOUND + stuck
+    }
+
+    /// Whether the world lasts for long enough after its faults that L1 could be seen to fail.
+    pub fn shows_l1(&self) -> bool {
+        let latest = Duration::from_secs(u64::from(self.faults.stalls) * u64::from(STALLS[1]));
+        self.horizon > self.faults_until + self.bound(latest)
+    }
+
+    /// The same for a planned end.
+    pub fn shows_planned(&self) -> bool {
+        let ends = self.faults.drains + self.faults.handovers > 0;
+        ends && self.horizon > self.faults_until + OPERATION_LIMIT + PLANNED_BOUND
+    }
+
     /// The world's end: then nothing more is looked at.
     fn end(&self) -> Moment {
         begin() + self.horizon
@@ -191,6 +201,7 @@ impl Election {
             left: self.faults,
             disturbed_at: begin(),
             vacant_since: Some(begin()),
+            planned: false,
         };
         for node in 0..2 {
             self.start(&mut world, node);
@@ -301,45 +312,53 @@ impl Model for Election {
                 disturbs = false;
                 self.start(&mut world, node);
             }
+            Action::Stick(node) => {
+                world.left.stuck -= 1;
+                world.replicas[node].stuck = true;
+            }
             Action::Drain(node) => {
                 world.left.drains -= 1;
-                world.hand(self, node, Event::Reported(Report::Drain));
+                world.end_as_planned(self, node, Report::Drain);
+            }
+            Action::HandOver(node) => {
+                world.left.handovers -= 1;
+                let term = self.leads(&world, node)?.term;
+                world.end_as_planned(self, node, Report::HandOver { election: name(), term, to: None });
             }
             Action::Backup => {
                 disturbs = false;
                 world.coordinator.save();
             }
-            Action::Stall | Action::Wipe | Action::Restore | Action::DeleteLeader | Action::PutLeaselessLeader => {
-                Self::meddle(&mut world, &action);
-            }
+            Action::Lift
+            | Action::Stall(_)
+            | Action::Wipe
+            | Action::Restore
+            | Action::DeleteLeader
+            | Action::PutLeaselessLeader => Self::meddle(&mut world, &action),
         }
         if disturbs {
             world.disturbed_at = world.now;
         }
         if self.watches {
-            for node in 0..2 {
-                let changed =
-                    world.replicas[node].watch.and_then(|from| world.coordinator.changed_since(world.now, from));
-                if let Some(at) = changed {
-                    world.replicas[node].watch = Some(at.next());
-                    world.prompt[node].push(Message::Tell(Event::Woken(name())));
-                }
-            }
+            world.wake_watchers();
         }
-        world.vacant_since = if world.is_served(self) { None } else { world.vacant_since.or(Some(world.now)) };
+        let served = world.is_served(self);
+        world.vacant_since = if served { None } else { world.vacant_since.or(Some(world.now)) };
+        world.planned &= !served && !steps::is_of_a_process_or_the_coordinator(&action);
         Some(world)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
+        let mut all = vec![
             Property::always(S1_TERM, |_, w: &World| !w.accepted_twice && !w.coordinator.issued_twice),
             Property::always(S1_ONE, |m: &Self, w: &World| w.coordinator.meddled || w.leaders(m).len() <= 1),
             Property::always(S2, |m: &Self, w: &World| {
                 w.leaders(m).iter().all(|claim| w.fence.as_ref().is_some_and(|fence| fence.term >= claim.term))
             }),
-            Property::always(S7_SESSION, |m: &Self, w: &World| !w.outlives_its_session(m)),
+            Property::always(S7_SESSION, |m: &Self, w: &World| {
+                !w.outlives_its_session(m) && w.replicas.iter().all(|replica| !replica.revived)
+            }),
             Property::always(S7_ONE, |_, w: &World| w.replicas.iter().all(|replica| !replica.began_beside)),
-            Property::always(L1, |m: &Self, w: &World| !w.nobody_leads_for_too_long(m)),
             Property::sometimes("another term is accepted", |m: &Self, w: &World| {
                 // Messages alone move nobody from the lead.
                 let moves = Faults { losses: 0, delays: 0, late_renewals: 0, doubles: 0, ..m.faults }
@@ -347,7 +366,24 @@ impl Model for Election {
                     || !m.led;
                 w.accepted > u8::from(m.led) || !moves
             }),
-        ]
+            Property::sometimes("a successor leads by the record that was put for it", |m: &Self, w: &World| {
+                m.faults.handovers == 0 || w.coordinator.handed_over && w.is_served(m)
+            }),
+        ];
+        if self.shows_planned() {
+            all.push(Property::always(L1_PLANNED, |m: &Self, w: &World| {
+                !w.planned || w.is_ending() || !w.nobody_leads_for(m, PLANNED_BOUND)
+            }));
+        }
+        if self.shows_l1() {
+            all.extend([
+                Property::always(L1, |m: &Self, w: &World| !w.nobody_leads_for(m, m.bound(w.coordinator.behind))),
+                Property::sometimes(L1_REACHED, |m: &Self, w: &World| {
+                    w.now.since(w.disturbed_at) > m.bound(w.coordinator.behind) && w.left != m.faults
+                }),
+            ]);
+        }
+        all
     }
 }
 

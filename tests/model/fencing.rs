@@ -21,6 +21,8 @@ pub const S3: &str = "S3 a unit has one effect, and an entry is posted once";
 pub const S6: &str = "S6 nothing is settled while halted";
 /// A property.
 pub const L1: &str = "L1 an advance waits for nobody who is paused";
+/// A property.
+pub const L1_TOLD: &str = "L1 whoever the store has accepted is told so, also when asking again";
 
 /// A claim: the term, and whose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -36,8 +38,10 @@ pub struct Claim {
 pub struct Faults {
     /// A batch fails in the middle, and is rolled back to its savepoint.
     pub failures: u8,
-    /// A COMMIT is not answered.
+    /// A COMMIT of a batch is not answered.
     pub unknowns: u8,
+    /// A COMMIT of an advance is not answered.
+    pub untold: u8,
     /// A replica is killed.
     pub crashes: u8,
     /// An operator halts.
@@ -60,8 +64,32 @@ pub struct Fencing {
 enum Exclusive {
     Idle,
     Waiting,
+    /// It has the lock, and has done nothing with it.
     Holding,
+    /// The upsert has its row.
+    Written,
+    /// COMMIT is on its way.
+    Committing,
+    /// It was sent and not answered: the session is still there, for all that is known.
+    Unanswered,
     Done,
+}
+
+impl Exclusive {
+    const fn holds(self) -> bool {
+        match self {
+            Self::Holding | Self::Written | Self::Committing | Self::Unanswered => true,
+            Self::Idle | Self::Waiting | Self::Done => false,
+        }
+    }
+
+    /// The client has the next step, and may never take it.
+    const fn stands_still(self) -> bool {
+        match self {
+            Self::Holding | Self::Written => true,
+            Self::Idle | Self::Waiting | Self::Committing | Self::Unanswered | Self::Done => false,
+        }
+    }
 }
 
 /// Where a client stands in its transaction.
@@ -136,6 +164,8 @@ pub struct State {
     posted: u8,
     /// Batches committed under the lower claim before the higher was accepted: worth to be seen.
     both_worked: [bool; 2],
+    /// An advance was called again, and found that it had been accepted: the same.
+    found_in_force: bool,
     left: Faults,
     wrong: Option<Wrong>,
 }
@@ -146,8 +176,16 @@ pub enum Action {
     AskAdvance(usize),
     LockAdvance(usize),
     Upsert(usize),
+    CommitAdvance(usize),
+    LandAdvance(usize),
+    NoAnswerToAdvance(usize),
+    /// The old session is ended and seen gone; the advance is then called again.
+    AdvanceAgain(usize),
     /// From a second connection: ends a session that holds the lock, or whose COMMIT is not answered.
     EndSession(usize),
+    /// The same for one that holds the lock exclusively and does nothing.
+    EndExclusive(usize),
+    EndHalt,
     Begin(usize),
     AskLock(usize),
     Lock(usize),
@@ -168,7 +206,7 @@ pub enum Action {
 
 impl State {
     fn exclusive_held(&self) -> bool {
-        self.halting == Exclusive::Holding || self.replicas.iter().any(|r| r.advance == Exclusive::Holding)
+        self.halting.holds() || self.replicas.iter().any(|r| r.advance.holds())
     }
 
     fn shared_held(&self) -> bool {
@@ -212,6 +250,7 @@ impl Model for Fencing {
             bound: None,
             posted: 0,
             both_worked: [false; 2],
+            found_in_force: false,
             left: self.faults,
             wrong: None,
         }]
@@ -230,6 +269,14 @@ impl Model for Fencing {
             if replica.holds_shared && ends {
                 actions.push(Action::EndSession(at));
             }
+            if replica.advance.stands_still() && ends && self.defect != Some(Defect::ExclusiveHolderNotEnded) {
+                actions.push(Action::EndExclusive(at));
+            }
+        }
+        let ends = waits
+            && ![Some(Defect::AdvanceEndsNoSession), Some(Defect::ExclusiveHolderNotEnded)].contains(&self.defect);
+        if state.halting.stands_still() && ends {
+            actions.push(Action::EndHalt);
         }
         match state.halting {
             Exclusive::Idle if state.left.halts > 0 => actions.push(Action::AskHalt),
@@ -238,7 +285,12 @@ impl Model for Fencing {
             Exclusive::Done if state.halted && !state.exclusive_held() && !state.shared_held() => {
                 actions.push(Action::Resume);
             }
-            Exclusive::Idle | Exclusive::Waiting | Exclusive::Done => {}
+            Exclusive::Idle
+            | Exclusive::Waiting
+            | Exclusive::Written
+            | Exclusive::Committing
+            | Exclusive::Unanswered
+            | Exclusive::Done => {}
         }
     }
 
@@ -254,11 +306,18 @@ impl Model for Fencing {
                 state.halted = true;
                 state.halting = Exclusive::Done;
             }
+            // The operator is told that it failed.
+            Action::EndHalt => state.halting = Exclusive::Idle,
             Action::Resume => state.halted = false,
             Action::AskAdvance(at)
             | Action::LockAdvance(at)
             | Action::Upsert(at)
+            | Action::CommitAdvance(at)
+            | Action::LandAdvance(at)
+            | Action::NoAnswerToAdvance(at)
+            | Action::AdvanceAgain(at)
             | Action::EndSession(at)
+            | Action::EndExclusive(at)
             | Action::Begin(at)
             | Action::AskLock(at)
             | Action::Lock(at)
@@ -285,9 +344,16 @@ impl Model for Fencing {
                 let waits = |r: &Replica| r.up && r.advance == Exclusive::Waiting;
                 s.wrong.is_some() || !s.replicas.iter().any(waits) || !m.is_quiet(s)
             }),
+            Property::always(L1_TOLD, |m: &Self, s: &State| {
+                let refused = |(r, mine): (&Replica, &Claim)| {
+                    r.up && r.advance == Exclusive::Done && !r.accepted && s.fence == *mine
+                };
+                !s.replicas.iter().zip(&m.claims).any(refused)
+            }),
             Property::sometimes("both replicas settle, one after the other", |m: &Self, s: &State| {
                 s.both_worked == [true; 2] || m.claims[0].term == m.claims[1].term
             }),
+            Property::sometimes("an advance that was not answered is found in force", |_, s: &State| s.found_in_force),
         ]
     }
 }
@@ -295,15 +361,21 @@ impl Model for Fencing {
 impl Fair for Fencing {
     fn is_fair(&self, action: &Action) -> bool {
         match action {
-            // Clients may be paused for ever; the server, and who advances, are not.
-            Action::AskAdvance(_)
-            | Action::LockAdvance(_)
-            | Action::Upsert(_)
+            // Clients may be paused for ever, also with the lock in hand; the server, and who waits to advance, are not.
+            Action::LockAdvance(_)
+            | Action::LandAdvance(_)
             | Action::EndSession(_)
+            | Action::EndExclusive(_)
+            | Action::EndHalt
             | Action::Land(_)
-            | Action::LockHalt
-            | Action::Halt => true,
-            Action::Begin(_)
+            | Action::LockHalt => true,
+            Action::AskAdvance(_)
+            | Action::Upsert(_)
+            | Action::CommitAdvance(_)
+            | Action::NoAnswerToAdvance(_)
+            | Action::AdvanceAgain(_)
+            | Action::Halt
+            | Action::Begin(_)
             | Action::AskLock(_)
             | Action::Lock(_)
             | Action::Read(_)

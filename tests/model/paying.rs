@@ -5,6 +5,9 @@
 
 mod possible;
 mod steps;
+mod verdicts;
+
+pub use self::verdicts::receiver;
 
 use bursar::domain::instruction::InstructionState;
 use stateright::{Model, Property};
@@ -19,7 +22,7 @@ pub const S4: &str = "S4 one key, one effect, and never again in doubt";
 /// A property.
 pub const S6: &str = "S6 nothing is taken or sent while halted";
 /// A property.
-pub const S7: &str = "S7 a tenure that is over begins nothing";
+pub const S7: &str = "S7 a tenure that is over, or in doubt, begins nothing";
 /// A property.
 pub const L2: &str = "L2 what a lower term left on the wire is taken up";
 /// A property.
@@ -51,6 +54,10 @@ pub struct Faults {
     pub refusals: u8,
     /// The receiver says that it did nothing, and to come again.
     pub undone: u8,
+    /// The receiver gives one of the [odd answers](Reply::ODD).
+    pub odd: u8,
+    /// There is no connection to the receiver.
+    pub away: u8,
     /// An operator halts.
     pub halts: u8,
 }
@@ -115,7 +122,7 @@ struct Call {
     step: Step,
     /// Onlooker: halted since before leave was asked for.
     halted: bool,
-    /// Onlooker: the tenure was over when leave was last asked for.
+    /// Onlooker: the tenure was over, or in doubt, when leave was last asked for.
     late: bool,
 }
 
@@ -178,6 +185,7 @@ pub enum Action {
     ReadHalt(usize, usize),
     Leave(usize, usize),
     Byte(usize, usize),
+    NoConnection(usize, usize),
     Arrives(usize, Reply),
     Doubled(usize),
     Lost(usize),
@@ -218,12 +226,12 @@ impl State {
 
 impl Paying {
     const fn rules(self) -> Rules {
-        Rules { idempotent: self.receiver.idempotent, tries: self.tries, defect: self.defect }
+        Rules { idempotent: self.receiver.idempotent, defect: self.defect }
     }
 
-    fn may_be_taken(self, state: &State, tenure: &Tenure, instruction: u8) -> bool {
+    fn may_be_taken(state: &State, tenure: &Tenure, instruction: u8) -> bool {
         let in_hand = tenure.calls.iter().any(|call| call.instruction == instruction);
-        !in_hand && state.store.may_be_taken(usize::from(instruction), self.rules())
+        !in_hand && state.store.may_be_taken(usize::from(instruction))
     }
 
     /// Puts a row on the wire under a term, and answers the call.
@@ -298,10 +306,11 @@ impl Model for Paying {
             | Action::ReadHalt(at, place)
             | Action::Leave(at, place)
             | Action::Byte(at, place)
+            | Action::NoConnection(at, place)
             | Action::GiveUp(at, place)
             | Action::Hurry(at, place) => self.call_step(&mut state, at, place, &action),
             Action::Arrives(place, reply) => Self::arrives(&mut state, place, reply),
-            Action::Answered(place) => Self::answered(&mut state, place),
+            Action::Answered(place) => self.answered(&mut state, place),
             Action::Record(at, place) => self.settle_call(&mut state, at, place, None),
             Action::RecordUnknown(at, place, committed) => {
                 state.left.unknowns -= 1;
@@ -383,6 +392,7 @@ impl Fair for Paying {
             // An operator may never resume.
             Action::Resume
             | Action::WinBeside
+            | Action::NoConnection(..)
             | Action::Hurry(..)
             | Action::TakeUnknown(..)
             | Action::RecordUnknown(..)

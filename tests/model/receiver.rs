@@ -53,6 +53,31 @@ pub enum Reply {
     Undone,
     /// The token is an old one: nothing was done.
     Fenced,
+    /// It points elsewhere: nothing was done.
+    Redirected,
+    /// It speaks of another amount: nothing was done for this one.
+    Disagrees,
+    /// It has too much to do: nothing was done.
+    NotNow,
+    /// It failed while it did it.
+    Failing {
+        /// Whether it was done.
+        done: bool,
+    },
+}
+
+impl Reply {
+    /// Those that say less than they should, or other things.
+    pub const ODD: [Self; 5] =
+        [Self::Redirected, Self::Disagrees, Self::NotNow, Self::Failing { done: false }, Self::Failing { done: true }];
+
+    /// Whether it leaves no doubt that nothing was done.
+    pub const fn proves_undone(self) -> bool {
+        match self {
+            Self::Refused | Self::StillRefused | Self::Undone | Self::Fenced | Self::NotNow => true,
+            Self::Paid | Self::Known | Self::Redirected | Self::Disagrees | Self::Failing { .. } => false,
+        }
+    }
 }
 
 impl Receiver {
@@ -68,6 +93,6 @@ impl Receiver {
         if self.remembers && refused && request.key == 1 {
             return vec![Reply::StillRefused];
         }
-        vec![Reply::Paid, Reply::Refused, Reply::Undone]
+        [Reply::Paid, Reply::Refused, Reply::Undone].into_iter().chain(Reply::ODD).collect()
     }
 }

@@ -54,6 +54,7 @@ pub struct Tenure {
 
 /// One replica.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "what is independent of each other, in every combination")]
 pub struct Replica {
     /// The machine; none while the process is down.
     pub machine: Option<Kept<Machine>>,
@@ -61,6 +62,8 @@ pub struct Replica {
     pub start: u8,
     /// It does not run, and does not know it.
     pub paused: bool,
+    /// Its workers stand still, and its session's thread goes on.
+    pub stuck: bool,
     /// Of the process.
     pub tenure: Option<Tenure>,
     /// What the gate of its session shows: closed from then on, by its own clock.
@@ -69,12 +72,24 @@ pub struct Replica {
     pub watch: Option<Revision>,
     /// It began a tenure before the one before it had ended.
     pub began_beside: bool,
+    /// A session was shown to its gates as open again that had been over.
+    pub revived: bool,
 }
 
 impl Replica {
     /// A process that is down.
     pub const fn down() -> Self {
-        Self { machine: None, start: 0, paused: false, tenure: None, deadline: None, watch: None, began_beside: false }
+        Self {
+            machine: None,
+            start: 0,
+            paused: false,
+            stuck: false,
+            tenure: None,
+            deadline: None,
+            watch: None,
+            began_beside: false,
+            revived: false,
+        }
     }
 
     /// Starts the process. Nothing of an earlier one is left: a replica keeps nothing on disk.
@@ -87,20 +102,23 @@ impl Replica {
             drain: Duration::from_secs(2),
         };
         let machine = Machine::new(settings, Now::both(shown));
-        *self = Self { machine: Some(Kept::new(machine)), start: self.start + 1, ..Self::down() };
+        self.end();
+        (self.machine, self.start) = (Some(Kept::new(machine)), self.start + 1);
     }
 
     /// The process is gone.
     pub fn end(&mut self) {
-        *self = Self { start: self.start, began_beside: self.began_beside, ..Self::down() };
+        let (start, began_beside, revived) = (self.start, self.began_beside, self.revived);
+        *self = Self { start, began_beside, revived, ..Self::down() };
     }
 
     /// Hands the machine an event.
     pub fn hand(&mut self, shown: Moment, luck: Luck, event: Event) -> Vec<Command> {
+        let beats = !self.stuck;
         let Some(machine) = &mut self.machine else { return Vec::new() };
         machine.change(|machine| {
             let mut commands = Vec::new();
-            if event == Event::Wake {
+            if event == Event::Wake && beats {
                 // The workers live.
                 commands.extend(machine.handle(Now::both(shown), luck, Event::Reported(Report::Beat)));
             }

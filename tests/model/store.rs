@@ -1,6 +1,8 @@
 //! The store's side of instructions: the fence's answer and the four transactions, each as one step. [`twin`](crate::twin)
 //! compares every one of them with the product's store in memory.
 
+pub mod payouts;
+
 use bursar::domain::instruction::InstructionState;
 
 use crate::defect::Defect;
@@ -16,24 +18,41 @@ pub enum Entered {
     Halted,
 }
 
-/// What came of a try.
+/// What is recorded of a try: the product's `CallFate`, without what is for people and without waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fate {
     /// Done.
-    Paid,
-    /// A final no.
-    Refused,
-    /// Proved undone: it may be tried again.
-    Undone,
+    Done,
+    /// Without an effect: charged.
+    Failed {
+        /// It may be tried again.
+        again: bool,
+    },
     /// No byte left.
     NotSent,
-    /// Nobody knows.
-    Unknown,
+    /// The receiver is not to be sent anything for now.
+    Stopped,
+    /// Nothing was done, which says nothing about the instruction.
+    PutOff,
+    /// Nobody knows: charged.
+    Unknown {
+        /// It may be tried again.
+        again: bool,
+    },
 }
 
 impl Fate {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Paid, Self::Refused, Self::Undone, Self::NotSent, Self::Unknown];
+    pub const ALL: [Self; 8] = [
+        Self::Done,
+        Self::Failed { again: true },
+        Self::Failed { again: false },
+        Self::NotSent,
+        Self::Stopped,
+        Self::PutOff,
+        Self::Unknown { again: true },
+        Self::Unknown { again: false },
+    ];
 }
 
 /// One instruction's row.
@@ -77,8 +96,6 @@ pub struct Store {
 pub struct Rules {
     /// Whether the receiver is idempotent.
     pub idempotent: bool,
-    /// Tries that may be charged.
-    pub tries: u8,
     /// What is done wrongly.
     pub defect: Option<Defect>,
 }
@@ -112,10 +129,9 @@ impl Store {
     }
 
     /// Whether an instruction may be taken.
-    pub fn may_be_taken(&self, instruction: usize, rules: Rules) -> bool {
+    pub fn may_be_taken(&self, instruction: usize) -> bool {
         match self.rows[instruction].state {
-            InstructionState::Pending => true,
-            InstructionState::Unknown => rules.idempotent,
+            InstructionState::Pending | InstructionState::Unknown => true,
             InstructionState::Sending
             | InstructionState::Paid
             | InstructionState::Rejected
@@ -139,23 +155,20 @@ impl Store {
         if !row.is_sent_by(term) || row.attempts != attempt {
             return;
         }
-        if fate != Fate::NotSent {
+        if matches!(fate, Fate::Failed { .. } | Fate::Unknown { .. }) {
             row.charged += 1;
         }
-        let last = row.charged >= rules.tries;
         row.state = match fate {
-            Fate::Paid => InstructionState::Paid,
+            Fate::Done => InstructionState::Paid,
             // A failed try proves nothing about an earlier one that is in doubt.
-            Fate::Refused if row.in_doubt && rules.defect != Some(Defect::RejectedAfterUnknown) => {
+            Fate::Failed { again: false } if row.in_doubt && rules.defect != Some(Defect::RejectedAfterUnknown) => {
                 InstructionState::Held
             }
-            Fate::Undone if last && row.in_doubt => InstructionState::Held,
-            Fate::Refused => InstructionState::Rejected,
-            Fate::Undone if last => InstructionState::Rejected,
-            Fate::Undone | Fate::NotSent => row.as_it_was(),
-            Fate::Unknown => {
+            Fate::Failed { again: false } => InstructionState::Rejected,
+            Fate::Failed { again: true } | Fate::NotSent | Fate::Stopped | Fate::PutOff => row.as_it_was(),
+            Fate::Unknown { again } => {
                 row.in_doubt = true;
-                if rules.idempotent && !last { InstructionState::Unknown } else { InstructionState::Held }
+                if again { InstructionState::Unknown } else { InstructionState::Held }
             }
         };
     }

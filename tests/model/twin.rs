@@ -2,6 +2,9 @@
 //! lead to, is done by the product's store in memory as well, and both have to say and to hold the same. What the store in
 //! memory does, those on PostgreSQL and SQLite do: the contract's tests show that.
 
+pub mod payouts;
+pub mod ticks;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bursar::domain::instruction::InstructionState;
 use bursar::domain::job::{
-    BatchDefinition, CatchUpOrder, CutoffRule, FoldRule, GapRule, HandlerDefinition, JobDefinition, Misfire, Overlap,
-    ProbeDefinition, ProbeShape, RetryDefinition, Timing,
+    BatchDefinition, HandlerDefinition, JobDefinition, Misfire, ProbeDefinition, ProbeShape, RetryDefinition,
 };
 use bursar::domain::{Claim, ElectionName, JobName, TenureId, Term};
 use bursar::store::memory::{MemoryState, MemoryStore};
@@ -23,9 +25,8 @@ use futures_util::FutureExt as _;
 use uuid::Uuid;
 
 use crate::store::{Entered, Fate, Rules, Store};
+use crate::ticks::decided::timing;
 
-/// Tries that may be charged.
-const TRIES: u8 = 2;
 /// The terms that there are.
 const TERMS: u8 = 2;
 
@@ -82,21 +83,7 @@ fn definition(idempotent: bool) -> JobDefinition {
     JobDefinition {
         name: JobName::new("calls").expect("a valid name"),
         election: election(),
-        timing: Timing {
-            cron: "* * * * *".to_owned(),
-            timezone: chrono_tz::UTC,
-            gap: GapRule::Skip,
-            fold: FoldRule::Both,
-            misfire: Misfire::RunLatest,
-            misfire_grace: Duration::from_mins(1),
-            catch_up_window: Duration::from_hours(48),
-            catch_up_max: 1,
-            catch_up_order: CatchUpOrder::Oldest,
-            overlap: Overlap::Queue,
-            cutoff: CutoffRule::Before(Duration::ZERO),
-            business_days: None,
-            run_deadline: None,
-        },
+        timing: timing(Misfire::RunLatest),
         handler: HandlerDefinition::Probe(ProbeDefinition {
             shape: ProbeShape::Outside,
             idempotent,
@@ -104,7 +91,7 @@ fn definition(idempotent: bool) -> JobDefinition {
         }),
         batch: BatchDefinition { size: 10, concurrency: 1 },
         retry: RetryDefinition {
-            max_attempts: u32::from(TRIES),
+            max_attempts: 2,
             backoff_min: Duration::from_millis(1),
             backoff_max: Duration::from_millis(1),
         },
@@ -147,13 +134,16 @@ impl Twin {
         Self { store, run }
     }
 
-    /// The row as the product has it: state, doubt, tries.
-    fn row(&self) -> (InstructionState, bool, u32) {
+    /// The row as the product has it: state, doubt, tries, and those that were charged.
+    fn row(&self) -> (InstructionState, bool, u32, u32) {
         let filter = UnitFilter { run: Some(self.run.id), limit: 10, ..UnitFilter::default() };
         let unit = now(self.store.units(&filter)).expect("it answers").remove(0);
         match unit.instructions.first() {
-            Some(call) => (InstructionState::parse(&call.state).expect("a known state"), call.in_doubt, call.attempts),
-            None => (InstructionState::Pending, false, 0),
+            Some(call) => {
+                let state = InstructionState::parse(&call.state).expect("a known state");
+                (state, call.in_doubt, call.attempts, unit.attempts)
+            }
+            None => (InstructionState::Pending, false, 0, unit.attempts),
         }
     }
 
@@ -163,7 +153,7 @@ impl Twin {
     }
 
     /// Does what the model did, and answers what it said.
-    fn follow(&self, op: Op, instruction: i64, rules: Rules, charged: u8) -> String {
+    fn follow(&self, op: Op, instruction: i64) -> String {
         let store = &self.store;
         let said = |entered: Result<Answer<u64>, _>| match entered.expect("nothing fails here") {
             Answer::Mine(count) => format!("mine {count}"),
@@ -184,8 +174,7 @@ impl Twin {
                 said(taken.map(|calls| calls.map(|calls| calls.len() as u64)))
             }
             Op::Record(term, attempt, fate) => {
-                let fate = product(fate, rules, charged);
-                let record = CallRecord { instruction, attempt: u32::from(attempt), fate };
+                let record = CallRecord { instruction, attempt: u32::from(attempt), fate: product(fate) };
                 said(now(open(store, term).record_calls(self.run.id, &[record])).map(|done| done.map(|_| 0)))
             }
             Op::PutBack(term, in_hand) => {
@@ -223,16 +212,17 @@ fn mine<T>(answer: Fenced<T>) -> T {
     }
 }
 
-/// What a tenure records of a fate; how often a unit may be tried is its to say.
-fn product(fate: Fate, rules: Rules, charged: u8) -> CallFate {
+/// The product's word for a fate.
+fn product(fate: Fate) -> CallFate {
     let error = "it failed".to_owned();
-    let again = (charged + 1 < rules.tries).then_some(Duration::ZERO);
+    let wait = Duration::ZERO;
     match fate {
-        Fate::Paid => CallFate::Done,
-        Fate::Refused => CallFate::Failed { error, again_in: None },
-        Fate::Undone => CallFate::Failed { error, again_in: again },
+        Fate::Done => CallFate::Done,
+        Fate::Failed { again } => CallFate::Failed { error, again_in: again.then_some(wait) },
         Fate::NotSent => CallFate::NotSent,
-        Fate::Unknown => CallFate::Unknown { error, again_in: again.filter(|_| rules.idempotent) },
+        Fate::Stopped => CallFate::Stopped { error, again_in: wait, left: true },
+        Fate::PutOff => CallFate::PutOff { error, again_in: wait },
+        Fate::Unknown { again } => CallFate::Unknown { error, again_in: again.then_some(wait) },
     }
 }
 
@@ -252,7 +242,7 @@ fn lead(store: &mut Store, op: Op, rules: Rules) -> String {
             }
             Op::Take(term) => {
                 enter(store, term, true)?;
-                let due = store.may_be_taken(0, rules);
+                let due = store.may_be_taken(0);
                 if due {
                     store.take(term, 0);
                 }
@@ -278,7 +268,7 @@ fn lead(store: &mut Store, op: Op, rules: Rules) -> String {
 
 /// Answers how many states and steps were compared.
 pub fn compare(idempotent: bool, most_attempts: u8) -> (usize, usize) {
-    let rules = Rules { idempotent, tries: TRIES, defect: None };
+    let rules = Rules { idempotent, defect: None };
     let twin = Twin::new(idempotent);
     let mut first = Store::new(1);
     first.fence = 1;
@@ -300,12 +290,15 @@ pub fn compare(idempotent: bool, most_attempts: u8) -> (usize, usize) {
                 continue;
             }
             twin.store.restore(content.clone());
-            let answered = twin.follow(op, instruction, rules, before.rows[0].charged);
+            let answered = twin.follow(op, instruction);
             assert_eq!(answered, said, "{op:?} from {before:?}");
             let row = after.rows[0];
             assert_eq!(
                 (twin.row(), twin.fence()),
-                ((row.state, row.in_doubt, u32::from(row.attempts)), (i64::from(after.fence), after.halted)),
+                (
+                    (row.state, row.in_doubt, u32::from(row.attempts), u32::from(row.charged)),
+                    (i64::from(after.fence), after.halted)
+                ),
                 "{op:?} from {before:?}"
             );
             steps += 1;

@@ -65,12 +65,13 @@ impl OutsideHandler for HttpHandler {
             store_time,
             not_after: Some(not_after),
         };
-        outcome(self.receiver.send(&request, departure).await)
+        call_outcome(self.receiver.send(&request, departure).await)
     }
 }
 
 /// A verdict in the words of the port of calls.
-fn outcome(verdict: Verdict) -> CallOutcome {
+#[must_use]
+pub fn call_outcome(verdict: Verdict) -> CallOutcome {
     match verdict {
         Verdict::Paid { .. } => CallOutcome::Done,
         Verdict::Rejected { status } => CallOutcome::Refused { error: format!("refused: answered {status}") },

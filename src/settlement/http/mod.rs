@@ -43,7 +43,7 @@ mod tls;
 pub use answer::{Asked, Body, Response, Seen, StopReason, Unsent, Verdict, verdict};
 pub use client::{MOST_ANSWER_BYTES, MOST_HEAD_BYTES};
 pub use echo::Expected;
-pub use handler::{AskStoreTime, HttpHandler};
+pub use handler::{AskStoreTime, HttpHandler, call_outcome};
 pub use look_up::{LookUp, look_up_verdict};
 pub use pace::Pace;
 pub use receiver::{Receiver, ReceiverError, Receivers, Request, StoreTime};

@@ -168,10 +168,15 @@ async fn end_holders(store: &PgStore, claim: &Claim, seen: &mut Seen) -> std::co
     }
 }
 
+/// Whether an exclusive holder was seen often enough to be ended.
+fn is_overdue(looks: u32) -> bool {
+    looks >= EXCLUSIVE_LOOKS && !crate::mutant!("advance.ends-no-exclusive-holder")
+}
+
 /// One look: shared holders are ended in the statement that finds them, exclusive ones when they were seen for long enough.
 async fn look(store: &PgStore, claim: &Claim, seen: &mut Seen) -> Result<(), StoreError> {
     let overdue: Vec<&Holder> =
-        seen.exclusive.iter().filter(|(_, looks)| **looks >= EXCLUSIVE_LOOKS).map(|(holder, _)| holder).collect();
+        seen.exclusive.iter().filter(|(_, looks)| is_overdue(**looks)).map(|(holder, _)| holder).collect();
     let mut held = store.control.acquire(OPERATION).await?;
     let rows = sqlx::query(include_str!("sql/end_holders.sql"))
         .bind(claim.election.as_str())

@@ -40,6 +40,11 @@ pub struct Mutant {
 }
 
 impl Mutant {
+    /// All tests that notice it.
+    pub fn noticed_by(&self) -> impl Iterator<Item = &Test> {
+        std::iter::once(&self.caught_by).chain(self.also)
+    }
+
     const fn and(self, also: &'static [Test]) -> Self {
         Self { also, ..self }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bursar::leadership::machine::{Command, Event, Failed, Report};
 
-use super::{Action, Election, Late, Message, World};
+use super::{Action, Election, LIFT, Late, Message, STALLS, World};
 
 pub(super) fn failure(command: &Command) -> Option<Event> {
     let event = match command.clone() {
@@ -14,6 +14,7 @@ pub(super) fn failure(command: &Command) -> Option<Event> {
         Command::Read { op, election } => Event::Read(op, election, Err(Failed)),
         Command::Campaign { op, claim, .. } => Event::Campaigned(op, claim.election, Err(Failed)),
         Command::Resign { op, election, .. } => Event::Resigned(op, election, Err(Failed)),
+        Command::Transfer { op, claim, .. } => Event::Transferred(op, claim.election, Err(Failed)),
         Command::ReadFence { election } => {
             Event::Reported(Report::FenceTerm { election, term: Err("no answer".to_owned()) })
         }
@@ -30,7 +31,38 @@ pub(super) fn failure_of(event: &Event) -> Option<Event> {
         Event::Read(op, election, _) => Some(Event::Read(op, election, Err(Failed))),
         Event::Campaigned(op, election, _) => Some(Event::Campaigned(op, election, Err(Failed))),
         Event::Resigned(op, election, _) => Some(Event::Resigned(op, election, Err(Failed))),
+        Event::Transferred(op, election, _) => Some(Event::Transferred(op, election, Err(Failed))),
         _ => None,
+    }
+}
+
+/// Whether a step is about a process or the coordinator itself, rather than about messages or a planned end.
+pub(super) const fn is_of_a_process_or_the_coordinator(action: &Action) -> bool {
+    match action {
+        Action::Pause(_)
+        | Action::Resume(_)
+        | Action::Crash(_)
+        | Action::Stick(_)
+        | Action::Lift
+        | Action::Stall(_)
+        | Action::Wipe
+        | Action::Backup
+        | Action::Restore
+        | Action::DeleteLeader
+        | Action::PutLeaselessLeader => true,
+        Action::Deliver(_)
+        | Action::LoseRequest(_)
+        | Action::LoseAnswer(_)
+        | Action::DelayRequest(_)
+        | Action::DelayAnswer(_)
+        | Action::Double(_)
+        | Action::Arrive(_)
+        | Action::GiveUp(_)
+        | Action::Wake(_)
+        | Action::TimePasses
+        | Action::Restart(_)
+        | Action::Drain(_)
+        | Action::HandOver(_) => false,
     }
 }
 
@@ -49,8 +81,14 @@ impl Election {
             if left.pauses > 0 || (left.stops > 0 && world.is_still(self)) {
                 actions.push(Action::Pause(node));
             }
+            if left.stuck > 0 && !replica.stuck {
+                actions.push(Action::Stick(node));
+            }
             if left.drains > 0 {
                 actions.push(Action::Drain(node));
+            }
+            if left.handovers > 0 && self.leads(world, node).is_some() {
+                actions.push(Action::HandOver(node));
             }
             match world.prompt[node].first() {
                 Some(Message::Request(request)) => {
@@ -74,7 +112,9 @@ impl Election {
         let edits = left.deletions > 0 || left.leaseless > 0;
         let led = edits && world.coordinator.leader(world.now).is_some();
         let possible = [
-            (left.stalls > 0, Action::Stall),
+            (left.lifts > 0, Action::Lift),
+            (left.stalls > 0, Action::Stall(STALLS[0])),
+            (left.stalls > 0, Action::Stall(STALLS[1])),
             (left.wipes > 0, Action::Wipe),
             (left.restores > 0 && !world.coordinator.is_saved(), Action::Backup),
             (left.restores > 0 && world.coordinator.is_saved(), Action::Restore),
@@ -89,9 +129,13 @@ impl Election {
         let now = world.now;
         let (coordinator, left) = (&mut world.coordinator, &mut world.left);
         match action {
-            Action::Stall => {
+            Action::Lift => {
+                left.lifts -= 1;
+                coordinator.lift(now, LIFT);
+            }
+            Action::Stall(seconds) => {
                 left.stalls -= 1;
-                coordinator.behind += Duration::from_secs(1);
+                coordinator.behind += Duration::from_secs(u64::from(*seconds));
             }
             Action::Wipe => {
                 left.wipes -= 1;

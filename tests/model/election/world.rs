@@ -1,12 +1,14 @@
 //! What one step does to the world: what a machine commands is carried out, what arrives is served; and what an onlooker sees.
 
+use std::time::Duration;
+
 use bursar::domain::{Claim, Moment, TenureId, Term};
 use bursar::leadership::machine::{Command, EndMode, Event, Luck, Report};
 use uuid::Uuid;
 
-use super::{Election, Late, Message, OPERATION_LIMIT, SMALL_BOUND, World};
+use super::{Election, Late, Message, OPERATION_LIMIT, World, name};
 use crate::defect::Defect;
-use crate::replica::{BUDGET, TTL, Tenure};
+use crate::replica::{BUDGET, Tenure};
 
 impl World {
     pub(super) fn shows(&self, model: &Election, node: usize) -> Moment {
@@ -65,7 +67,11 @@ impl World {
                     self.prompt[node].push(Message::Tell(Event::Reported(Report::Ended { claim })));
                 }
             }
-            Command::Open { lease, deadline, .. } => replica.deadline = Some((lease, deadline)),
+            Command::Open { lease, deadline, .. } => {
+                let shown = model.rates[node].shows(self.now);
+                replica.revived |= replica.deadline.is_some_and(|(open, until)| open == lease && until <= shown);
+                replica.deadline = Some((lease, deadline));
+            }
             Command::Close { lease } => {
                 replica.deadline = replica.deadline.filter(|(open, _)| *open != lease);
             }
@@ -75,6 +81,8 @@ impl World {
                 }
             }
             Command::Exit(_) | Command::Finished => {
+                // What did not end in time ended with its process: that was not as planned.
+                self.planned &= matches!(command, Command::Finished);
                 replica.end();
                 self.gone(node);
             }
@@ -87,20 +95,43 @@ impl World {
                 let campaign = Command::Campaign { op, claim, lease, vacancy, term_revision };
                 self.prompt[node].push(Message::Request(campaign));
             }
+            Command::Transfer { .. } => {
+                self.campaigns += 1;
+                self.prompt[node].push(Message::Request(command));
+            }
             Command::Grant { .. }
             | Command::Renew { .. }
             | Command::Revoke { .. }
             | Command::Read { .. }
             | Command::Resign { .. }
-            | Command::Transfer { .. }
             | Command::ReadFence { .. } => self.prompt[node].push(Message::Request(command)),
+            Command::Register { lease, .. } => self.coordinator.register(self.now, node, lease),
             // What decides nothing is left out of the world.
-            Command::Register { .. }
-            | Command::Survey { .. }
+            Command::Survey { .. }
             | Command::Accept { .. }
             | Command::Forget { .. }
             | Command::Hold { .. }
             | Command::Note(_) => {}
+        }
+    }
+
+    /// A replica is told to end its tenure as planned. Where the other is paused or was killed, its record may stand on a lease that
+    /// it has no more: that it does not take over is found out only when that lease lapses.
+    pub(super) fn end_as_planned(&mut self, model: &Election, node: usize, why: Report) {
+        let all_there = self.replicas.iter().all(|replica| replica.machine.is_some() && !replica.paused);
+        let all_there = all_there && self.left.crashes == model.faults.crashes;
+        self.planned = all_there && model.leads(self, node).is_some_and(|claim| self.fence == Some(claim));
+        self.hand(model, node, Event::Reported(why));
+    }
+
+    /// Watches wake whoever has not heard of the last change yet.
+    pub(super) fn wake_watchers(&mut self) {
+        for node in 0..2 {
+            let changed = self.replicas[node].watch.and_then(|from| self.coordinator.changed_since(self.now, from));
+            if let Some(at) = changed {
+                self.replicas[node].watch = Some(at.next());
+                self.prompt[node].push(Message::Tell(Event::Woken(name())));
+            }
         }
     }
 
@@ -176,8 +207,7 @@ impl World {
 
     /// Who leads now: by its machine, on its own clock, at work as far as the store is concerned.
     pub(super) fn leaders(&self, model: &Election) -> Vec<Claim> {
-        let leads = |node: usize| self.replicas[node].leads(self.shows(model, node));
-        (0..2).flat_map(leads).collect()
+        (0..2).filter_map(|node| model.leads(self, node)).collect()
     }
 
     /// The next moment at which something has to happen.
@@ -214,16 +244,31 @@ impl World {
         })
     }
 
+    /// Whether somebody leads who was accepted, and whose workers work.
     pub(super) fn is_served(&self, model: &Election) -> bool {
-        self.leaders(model).iter().any(|claim| self.fence.as_ref() == Some(claim))
+        let serves = |node: usize| !self.replicas[node].stuck && model.leads(self, node) == self.fence;
+        self.fence.is_some() && (0..2).any(serves)
     }
 
-    pub(super) fn nobody_leads_for_too_long(&self, model: &Election) -> bool {
+    /// Whether a tenure was told to end and has not yet.
+    pub(super) fn is_ending(&self) -> bool {
+        let mut tenures = self.replicas.iter().filter_map(|replica| replica.tenure.as_ref());
+        tenures.any(|tenure| tenure.ends_by.is_some())
+    }
+
+    /// Whether calm has lasted for longer than this without a leader, although somebody could be one.
+    pub(super) fn nobody_leads_for(&self, model: &Election, bound: Duration) -> bool {
         let Some(since) = self.vacant_since else { return false };
         let calm = self.late.iter().all(|late| late.given_up);
         let somebody = self.replicas.iter().any(|replica| replica.machine.is_some() && !replica.paused);
-        let bound = TTL + self.coordinator.behind + SMALL_BOUND;
         calm && somebody && self.is_still(model) && self.now.since(since.max(self.disturbed_at)) > bound
+    }
+}
+
+impl Election {
+    /// What a replica leads, by its own clock.
+    pub(super) fn leads(&self, world: &World, node: usize) -> Option<Claim> {
+        world.replicas[node].leads(world.shows(self, node)).pop()
     }
 }
 

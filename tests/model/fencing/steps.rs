@@ -38,18 +38,30 @@ impl Fencing {
         state.end(at);
     }
 
+    /// The upsert: below one's own term, or one's own already, which is then to be said and not to be written again.
     pub(super) fn upsert(self, state: &mut State, at: usize) {
         let mine = self.claims[at];
         let lax = self.defect == Some(Defect::TermWithoutTenureId) && state.fence.term == mine.term;
-        let accepted = state.fence.term < mine.term || state.fence == mine || lax;
-        if accepted && state.fence.term == mine.term && state.fence.tenure != mine.tenure {
+        let in_force = state.fence == mine;
+        let repeats = in_force && self.defect != Some(Defect::RepeatRefused);
+        state.found_in_force |= repeats;
+        let writes = state.fence.term < mine.term || (lax && !in_force);
+        let replica = &mut state.replicas[at];
+        replica.advance = if writes { Exclusive::Written } else { Exclusive::Done };
+        replica.accepted = !writes && repeats;
+    }
+
+    /// The COMMIT of an advance is done by the server, whoever lives.
+    fn land_advance(self, state: &mut State, at: usize) {
+        let mine = self.claims[at];
+        if state.fence.term == mine.term && state.fence.tenure != mine.tenure {
             state.wrong = Some(Wrong::S1);
         }
-        if accepted {
-            state.fence = mine;
-        }
-        state.replicas[at].advance = Exclusive::Done;
-        state.replicas[at].accepted = accepted;
+        state.fence = mine;
+        let replica = &mut state.replicas[at];
+        let told = replica.up && replica.advance == Exclusive::Committing;
+        // Whoever was not told asks again.
+        (replica.advance, replica.accepted) = (if told { Exclusive::Done } else { Exclusive::Idle }, told);
     }
 
     /// The conditional update of the unit, and the bind of the entry; both wait for whoever has the rows.
@@ -84,6 +96,9 @@ impl Fencing {
         if replica.lands {
             actions.push(Action::Land(at));
         }
+        if matches!(replica.advance, Exclusive::Committing | Exclusive::Unanswered) {
+            actions.push(Action::LandAdvance(at));
+        }
         if !replica.up {
             return;
         }
@@ -91,7 +106,10 @@ impl Fencing {
             Exclusive::Idle => actions.push(Action::AskAdvance(at)),
             Exclusive::Waiting if state.free_for_exclusive() => actions.push(Action::LockAdvance(at)),
             Exclusive::Holding => actions.push(Action::Upsert(at)),
-            Exclusive::Waiting | Exclusive::Done => {}
+            Exclusive::Written => actions.push(Action::CommitAdvance(at)),
+            Exclusive::Committing if state.left.untold > 0 => actions.push(Action::NoAnswerToAdvance(at)),
+            Exclusive::Unanswered => actions.push(Action::AdvanceAgain(at)),
+            Exclusive::Waiting | Exclusive::Committing | Exclusive::Done => {}
         }
         if state.left.crashes > 0 {
             actions.push(Action::Crash(at));
@@ -175,16 +193,23 @@ impl Fencing {
             Action::AskAdvance(_) => replica.advance = Exclusive::Waiting,
             Action::LockAdvance(_) => replica.advance = Exclusive::Holding,
             Action::Upsert(_) => self.upsert(state, at),
+            Action::CommitAdvance(_) => replica.advance = Exclusive::Committing,
+            Action::LandAdvance(_) => self.land_advance(state, at),
+            Action::NoAnswerToAdvance(_) => {
+                replica.advance = Exclusive::Unanswered;
+                state.left.untold -= 1;
+            }
+            Action::AdvanceAgain(_) | Action::EndExclusive(_) => replica.advance = Exclusive::Idle,
             Action::Crash(_) => {
                 state.left.crashes -= 1;
                 // The server finds the client gone some time; what was sent to it may land before that.
                 (replica.up, replica.accepted) = (false, false);
                 replica.at = At::None;
-                if replica.advance != Exclusive::Done {
+                if !matches!(replica.advance, Exclusive::Done | Exclusive::Committing | Exclusive::Unanswered) {
                     replica.advance = Exclusive::Idle;
                 }
             }
-            Action::AskHalt | Action::LockHalt | Action::Halt | Action::Resume => {
+            Action::AskHalt | Action::LockHalt | Action::Halt | Action::EndHalt | Action::Resume => {
                 unreachable!("an operator's step is no replica's")
             }
         }

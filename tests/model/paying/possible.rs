@@ -8,16 +8,17 @@ impl Paying {
     pub(super) fn tenure_actions(self, state: &State, at: usize, actions: &mut Vec<Action>) {
         let tenure = &state.tenures[at];
         let left = state.left;
+        let held = tenure.held && self.defect != Some(Defect::GateOpenWhileSuspect);
         match tenure.stage {
             Stage::Won if !tenure.over => actions.push(Action::Advance(at)),
             Stage::Advanced if !tenure.over => actions.push(Action::Recover(at)),
-            Stage::Working if !tenure.over && !tenure.held && !tenure.unanswered => {
+            Stage::Working if !tenure.over && !held && !tenure.unanswered => {
                 // Where it is not refused, a sweep changes nothing.
                 if state.store.fence != tenure.term && !tenure.refused {
                     actions.push(Action::Sweep(at));
                 }
                 for instruction in (0..state.store.rows.len()).filter_map(|id| u8::try_from(id).ok()) {
-                    let due = self.may_be_taken(state, tenure, instruction);
+                    let due = Self::may_be_taken(state, tenure, instruction);
                     if due && !(state.store.halted && self.defect != Some(Defect::HaltNotInFence)) {
                         actions.push(Action::Take(at, instruction));
                         if left.unknowns > 0 && state.store.fence == tenure.term {
@@ -35,10 +36,15 @@ impl Paying {
         for (place, call) in tenure.calls.iter().enumerate() {
             match call.step {
                 Step::Taken if self.defect == Some(Defect::GateBeforeCommit) => actions.push(Action::Leave(at, place)),
-                Step::Taken if !tenure.held => actions.push(Action::Ask(at, place)),
+                Step::Taken if !held => actions.push(Action::Ask(at, place)),
                 Step::Asked => actions.push(Action::ReadHalt(at, place)),
-                Step::Cleared if !tenure.held => actions.push(Action::Leave(at, place)),
-                Step::Leaving => actions.push(Action::Byte(at, place)),
+                Step::Cleared if !held => actions.push(Action::Leave(at, place)),
+                Step::Leaving => {
+                    actions.push(Action::Byte(at, place));
+                    if left.away > 0 {
+                        actions.push(Action::NoConnection(at, place));
+                    }
+                }
                 Step::Sent if !state.on_its_way(call, tenure.term) => actions.push(Action::GiveUp(at, place)),
                 Step::Sent if left.hurries > 0 => actions.push(Action::Hurry(at, place)),
                 Step::Came(_) => {
@@ -77,6 +83,7 @@ impl Paying {
                 let allowed = match reply {
                     Reply::Refused => left.refusals > 0,
                     Reply::Undone => left.undone > 0,
+                    Reply::Redirected | Reply::Disagrees | Reply::NotNow | Reply::Failing { .. } => left.odd > 0,
                     Reply::Paid | Reply::Known | Reply::StillRefused | Reply::Fenced => true,
                 };
                 if allowed {

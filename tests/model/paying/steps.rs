@@ -2,6 +2,7 @@
 
 use bursar::domain::instruction::InstructionState;
 
+use super::verdicts::Saw;
 use super::{Action, Call, Paying, Stage, State, Step, Wrong};
 use crate::defect::Defect;
 use crate::receiver::{Answer, Reply, Request};
@@ -12,8 +13,18 @@ impl Paying {
     pub(super) fn call_step(self, state: &mut State, at: usize, place: usize, action: &Action) {
         let halted = state.store.halted;
         let entered = state.store.enter(state.tenures[at].term, true, self.rules());
+        let called = state.tenures[at].calls[place];
+        let came = |saw| Step::Came(self.came_to(state, called, state.tenures[at].term, saw));
+        let away = matches!(action, Action::NoConnection(..));
+        let came = if away {
+            came(Saw::NoConnection)
+        } else if matches!(action, Action::GiveUp(..) | Action::Hurry(..)) {
+            came(Saw::Silence)
+        } else {
+            called.step
+        };
         let tenure = &mut state.tenures[at];
-        let (over, term) = (tenure.over, tenure.term);
+        let (over, held, term) = (tenure.over, tenure.held, tenure.term);
         let call = &mut tenure.calls[place];
         match action {
             Action::Ask(..) => {
@@ -34,7 +45,7 @@ impl Paying {
             },
             Action::Leave(..) => {
                 let unasked = call.step == Step::Taken;
-                call.late = over;
+                call.late = over || held;
                 call.step = if over && !unasked { Step::Came(Fate::NotSent) } else { Step::Leaving };
             }
             Action::Byte(..) => {
@@ -42,9 +53,13 @@ impl Paying {
                 let call = *call;
                 self.byte(state, term, call);
             }
-            Action::GiveUp(..) => call.step = Step::Came(Fate::Unknown),
+            Action::NoConnection(..) => {
+                call.step = came;
+                state.left.away -= 1;
+            }
+            Action::GiveUp(..) => call.step = came,
             Action::Hurry(..) => {
-                call.step = Step::Came(Fate::Unknown);
+                call.step = came;
                 state.left.hurries -= 1;
             }
             other => unreachable!("{other:?} is no step of a call"),
@@ -77,7 +92,11 @@ impl Paying {
                 state.seen[usize::from(request.instruction)].refused = true;
             }
             Reply::Undone => state.left.undone -= 1,
-            Reply::Paid => {
+            Reply::Redirected | Reply::Disagrees | Reply::NotNow | Reply::Failing { done: false } => {
+                state.left.odd -= 1;
+            }
+            Reply::Paid | Reply::Failing { done: true } => {
+                state.left.odd -= u8::from(reply != Reply::Paid);
                 let row = &mut state.seen[usize::from(request.instruction)];
                 row.paid += 1;
                 if row.paid > 1 {
@@ -91,24 +110,18 @@ impl Paying {
         state.answers.push(Answer { instruction, attempt, term, reply });
     }
 
-    pub(super) fn answered(state: &mut State, place: usize) {
+    pub(super) fn answered(self, state: &mut State, place: usize) {
         let answer = state.answers.remove(place);
-        let fate = match answer.reply {
-            Reply::Paid | Reply::Known => Fate::Paid,
-            Reply::Refused | Reply::StillRefused => Fate::Refused,
-            Reply::Undone | Reply::Fenced => Fate::Undone,
+        let waits = |call: &Call| {
+            call.step == Step::Sent && (call.instruction, call.attempt) == (answer.instruction, answer.attempt)
         };
-        let tenure = state.tenures.iter_mut().find(|tenure| tenure.term == answer.term);
-        let call = tenure.and_then(|tenure| {
-            let waits = |call: &&mut Call| {
-                call.step == Step::Sent && (call.instruction, call.attempt) == (answer.instruction, answer.attempt)
-            };
-            tenure.calls.iter_mut().find(waits)
-        });
+        let mut found = state.tenures.iter().enumerate().filter(|(_, tenure)| tenure.term == answer.term);
+        let found = found.find_map(|(at, tenure)| Some((at, tenure.calls.iter().position(waits)?)));
         // Nobody waits for it any more.
-        let Some(call) = call else { return };
-        call.step = Step::Came(fate);
-        if fate == Fate::Undone || fate == Fate::Refused {
+        let Some((at, call)) = found else { return };
+        let fate = self.came_to(state, state.tenures[at].calls[call], answer.term, Saw::Reply(answer.reply));
+        state.tenures[at].calls[call].step = Step::Came(fate);
+        if answer.reply.proves_undone() {
             state.seen[usize::from(answer.instruction)].maybe_done -= 1;
         }
     }
@@ -160,8 +173,8 @@ impl Paying {
                     state.refuse(at, self.defect);
                 }
             },
-            // It was told that it is over, and begins something.
-            Action::Take(..) if state.tenures[at].refused => state.wrong = Some(Wrong::S7),
+            // It was told that it is over, or that this is in doubt, and begins something.
+            Action::Take(..) if state.tenures[at].refused || state.tenures[at].held => state.wrong = Some(Wrong::S7),
             Action::Take(_, instruction) => match state.store.enter(term, true, self.rules()) {
                 Entered::Mine => {
                     let call = self.take(state, term, instruction);

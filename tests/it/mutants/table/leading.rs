@@ -15,7 +15,7 @@ pub const ROWS: &[Mutant] = &[
     )
     .and(&[
         Model("a_term_from_a_clock_is_issued_twice"),
-        Model("mutants_of_the_machine_fall"),
+        Model("mutants_of_the_product_fall"),
     ]),
     row(
         "etcd.term-key-not-compared",
@@ -30,14 +30,16 @@ pub const ROWS: &[Mutant] = &[
         "a record with one's id is one's own on whatever lease",
         Unit("leadership::machine::tests::electing::a_record_is_ones_own_only_with_ones_id_and_ones_live_lease"),
         "me on 4c",
-    ),
+    )
+    .and(&[Model("mutants_of_the_product_fall")]),
     row(
         "campaign.unknown-taken-for-lost",
         "S1 L1",
         "a campaign without an answer counts as lost, and nobody looks",
         Unit("leadership::machine::tests::electing::an_unknown_campaign_is_settled_by_reading_and_a_win_is_taken_up"),
         "no read of settlement in",
-    ),
+    )
+    .and(&[Model("mutants_of_the_product_fall")]),
     row(
         "etcd.resigns-anothers-win",
         "S1",
@@ -52,12 +54,10 @@ pub const ROWS: &[Mutant] = &[
         "resign.revokes-the-lease",
         "L1",
         "the end of one tenure revokes the lease of all",
-        Unit("leadership::machine::tests::ending::of_two_elections_one_is_lost_and_the_other_goes_on"),
-        "the lease is of both",
+        It("leadership::sessions::a_leader_key_deleted_by_hand_ends_the_tenure_and_not_the_session"),
+        "left: Some(LeaseId(",
     )
-    .and(&[
-        Sim("mutants::mutants_that_the_simulator_sees_fall"),
-    ]),
+    .and(&[Sim("mutants::mutants_that_the_simulator_sees_fall"), Unit("leadership::machine::tests::ending::of_two_elections_one_is_lost_and_the_other_goes_on")]),
     row(
         "resign.leaves-the-key",
         "L1",
@@ -66,7 +66,8 @@ pub const ROWS: &[Mutant] = &[
             "leadership::machine::tests::ending::draining_ends_as_planned_then_deletes_the_key_then_revokes_then_leaves",
         ),
         "no resignation in",
-    ),
+    )
+    .and(&[Model("mutants_of_the_product_fall")]),
     // The session ends here before the lease does there.
     row(
         "session.deadline-counted-from-the-answer",
@@ -76,7 +77,7 @@ pub const ROWS: &[Mutant] = &[
         "deadline: Moment(5300000000)",
     )
     .and(&[
-        Model("mutants_of_the_machine_fall"),
+        Model("mutants_of_the_product_fall"),
     ]),
     row(
         "session.saved-by-a-late-answer",
@@ -84,7 +85,8 @@ pub const ROWS: &[Mutant] = &[
         "an answer that comes after the deadline saves the session",
         Unit("leadership::machine::tests::session::an_answer_at_the_deadline_itself_comes_too_late"),
         "left: []\n right: [(\"settlement\", Abrupt, SessionLost)]",
-    ),
+    )
+    .and(&[Model("mutants_of_the_product_fall")]),
     row(
         "etcd.keepalive-queued-taken-for-answered",
         "S7",
@@ -98,14 +100,16 @@ pub const ROWS: &[Mutant] = &[
         "a session in doubt begins new work",
         Unit("leadership::gate::tests::a_process_that_was_stopped_is_told_no_before_any_thread_noticed"),
         "left: Ok(())\n right: Err(Held)",
-    ),
+    )
+    .and(&[Model("a_gate_that_is_open_while_the_session_is_in_doubt_lets_a_tenure_begin_something")]),
     row(
         "workers.stuck-for-ever",
         "L1",
         "a replica that renews and does nothing lives on",
         Unit("leadership::machine::tests::session::workers_that_do_not_beat_for_three_ttls_end_the_process"),
         "left: false\n right: true",
-    ),
+    )
+    .and(&[Model("mutants_of_the_product_fall")]),
     // The fence.
     row(
         "fence.read-without-its-lock",
@@ -169,6 +173,14 @@ pub const ROWS: &[Mutant] = &[
         Model("an_advance_that_ends_nobody_waits_for_who_is_paused"),
     ]),
     row(
+        "advance.ends-no-exclusive-holder",
+        "L1",
+        "a takeover waits for an operator's command that stands still with the fence in hand",
+        It("fence::advance::an_exclusive_holder_is_ended_only_after_a_second"),
+        "an answer: TimedOut { operation: \"advance\"",
+    )
+    .and(&[Model("an_advance_that_ends_no_exclusive_holder_waits_for_who_is_paused")]),
+    row(
         "sqlite.tenure-not-compared",
         "S1 S2",
         "on SQLite the term of another tenure is let in",
@@ -192,9 +204,10 @@ pub const ROWS: &[Mutant] = &[
         "store.forgetting-not-noticed",
         "S2",
         "a store that was set back is led on as if nothing had happened",
-        Unit("tenure::accepted::tests::each_way_of_forgetting_is_named"),
-        "assertion failed: matches!(compare(&remembered(), Some(&same), &other)",
-    ),
+        It("tenure::promotion::a_store_that_forgot_is_halted_and_only_a_resume_makes_it_the_baseline"),
+        "\nhalted\n",
+    )
+    .and(&[Unit("tenure::accepted::tests::each_way_of_forgetting_is_named")]),
     // Nothing goes on.
     row(
         "leave.gate-only-before-the-commit",
@@ -223,7 +236,7 @@ pub const ROWS: &[Mutant] = &[
         "TeardownOverran",
     )
     .and(&[
-        Model("mutants_of_the_machine_fall"),
+        Model("mutants_of_the_product_fall"),
     ]),
     row(
         "demotion.sessions-left",

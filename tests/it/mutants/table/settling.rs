@@ -98,6 +98,7 @@ pub const ROWS: &[Mutant] = &[
         "left: [\"undone\", \"undone\"]\n right: [\"later\", \"unknown\"]",
     )
     .and(&[
+        Model("mutants_of_the_product_fall"),
         Sim("mutants::mutants_that_the_simulator_sees_fall"),
     ]),
     row(
@@ -107,16 +108,15 @@ pub const ROWS: &[Mutant] = &[
         Unit("settlement::http::answer::tests::each_status_has_its_verdict_by_the_kind_of_receiver"),
         "left: [\"paid\", \"paid\"]",
     )
-    .and(&[
-        Sim("mutants::mutants_that_the_simulator_sees_fall"),
-    ]),
+    .and(&[Sim("mutants::mutants_that_the_simulator_sees_fall"), Model("mutants_of_the_product_fall"), It("outside::answers::a_redirect_is_not_followed_and_stops_an_idempotent_receiver")]),
     row(
         "http.echo-not-compared",
         "S4",
         "an answer about another amount counts as a payment",
         Unit("settlement::http::answer::tests::a_success_is_a_payment_only_with_a_body_that_agrees"),
         "left: \"paid\"\n right: \"mismatch\"",
-    ),
+    )
+    .and(&[Model("mutants_of_the_product_fall"), It("outside::answers::a_payment_is_what_the_answer_says_and_no_less")]),
     row(
         "http.connection-used-again",
         "S4",
@@ -132,6 +132,7 @@ pub const ROWS: &[Mutant] = &[
         "assertion failed: matches!(fate(unknown(), &retry(), 0, 1, false, true, 7)",
     )
     .and(&[
+        Model("mutants_of_the_product_fall"),
         Sim("mutants::mutants_that_the_simulator_sees_fall"),
     ]),
     row(
@@ -171,7 +172,8 @@ pub const ROWS: &[Mutant] = &[
             "contract::store::postgres::jobs::nothing_is_recorded_before_the_stores_clock_or_where_the_job_is_not_as_it_was_read",
         ),
         "the store's clock has not reached the run's due time",
-    ),
+    )
+    .and(&[Model("ticks_that_are_not_compared_with_the_stores_clock_run_before_their_time")]),
     row(
         "ticks.mark-moved-first",
         "L3",
@@ -189,9 +191,7 @@ pub const ROWS: &[Mutant] = &[
         Unit("schedule::misfire::tests::a_tick_on_time_is_opened_with_its_lateness"),
         "assertion failed: !scan.more && !scan.misfired",
     )
-    .and(&[
-        Sim("mutants::mutants_that_the_simulator_sees_fall"),
-    ]),
+    .and(&[Sim("mutants::mutants_that_the_simulator_sees_fall"), Model("mutants_of_the_product_fall")]),
     row(
         "halt.passed-over",
         "S6",
@@ -256,10 +256,8 @@ pub const ROWS: &[Mutant] = &[
         "batch.charged-without-halving",
         "L4",
         "a batch that fails is charged to a unit that did not fail alone",
-        Unit("tenure::halving::tests::exactly_the_bad_units_end_alone_and_every_other_is_settled_once"),
-        "minimal failing input: count",
+        It("tenure::units::of_five_thousand_units_only_the_two_bad_ones_are_set_aside_after_the_configured_attempts"),
+        "run 1 is complete_set_aside",
     )
-    .and(&[
-        Sim("mutants::mutants_that_the_simulator_sees_fall"),
-    ]),
+    .and(&[Sim("mutants::mutants_that_the_simulator_sees_fall"), Unit("tenure::halving::tests::exactly_the_bad_units_end_alone_and_every_other_is_settled_once")]),
 ];
