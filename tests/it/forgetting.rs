@@ -8,7 +8,7 @@ use std::time::Duration;
 use bursar::clock::boottime;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::support::{Calls, Cluster, EVERY_SECOND, Etcd, FakeClock, Job, Setup, eventually, schedule};
+use crate::support::{Calls, Cluster, EVERY_SECOND, Etcd, FakeClock, Job, Replica, Setup, eventually, schedule};
 
 /// A start on a busy machine.
 const READY: Duration = Duration::from_secs(30);
@@ -219,7 +219,7 @@ async fn a_leader_key_that_a_hand_deletes_or_replaces_is_followed_by_one_leader_
             Hand::DeletesAndSpoilsTheTerm => "it counts as no term",
         };
         if !told.is_empty() {
-            let log: String = cluster.replicas().iter().map(|replica| replica.log()).collect();
+            let log: String = cluster.replicas().iter().map(Replica::log).collect();
             let alert = log.lines().any(|line| line.contains("ERROR") && line.contains(told));
             assert!(alert, "{hand:?}: there is an alert:\n{log}");
         }
