@@ -70,7 +70,7 @@ pub const ELECTIONS: &[(&str, Election)] = &[
         led(APART, election::Faults { pauses: 1, stalls: 1, ..NO_FAULTS }, 0, 12),
     ),
     ("election: a leader, a wipe", led(ALIKE, election::Faults { wipes: 1, ..NO_FAULTS }, 2, 13)),
-    ("election: a restore, a pause", led(ALIKE, election::Faults { restores: 1, pauses: 1, ..NO_FAULTS }, 0, 9)),
+    ("election: a restore, a pause", led(ALIKE, election::Faults { restores: 1, pauses: 1, ..NO_FAULTS }, 1, 10)),
     (
         "election: a person deletes the key, and puts one",
         led(ALIKE, election::Faults { deletions: 1, leaseless: 1, ..NO_FAULTS }, 1, 12),
