@@ -266,7 +266,12 @@ impl Store for SimStore {
 
     async fn units(&self, filter: &UnitFilter) -> Result<Vec<UnitView>, StoreError> {
         let filter = filter.clone();
-        self.ask("units", move |inner| async move { inner.units(&filter).await }).await
+        let found = self.ask("units", move |inner| async move { inner.units(&filter).await }).await;
+        // A batch that the store did not answer is made out by what is pending: the only one of it was tried alone.
+        if let Ok([unit]) = found.as_deref() {
+            self.way.world.touch(&self.way.name, Touch::Alone { unit: unit.id });
+        }
+        found
     }
 
     async fn figures(&self, election: &ElectionName) -> Result<StoreFigures, StoreError> {
